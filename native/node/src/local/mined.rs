@@ -18,15 +18,46 @@ const MOST: Duration = Duration::from_secs(30);
 /// The code of a transaction that can be mined and is in no block yet.
 const NOT_MINED: i32 = 4;
 
-/// How long the caller of a message waits for a block; `None` if the message asks for no receipt. A time that is no number,
-/// zero or too long is the default, as EIP-7966 demands.
-pub(super) fn patience(message: &Message) -> Option<Duration> {
-    let call = message.single()?.call.as_ref().ok()?;
-    call.row.filter(|row| METHODS.contains(&row.name))?;
-    let given = call.params.get(1).and_then(|raw| milliseconds(raw.get()));
-    Some(given.filter(|given| !given.is_zero() && *given <= MOST).unwrap_or(DEFAULT))
+/// A block that the caller of a message waits for.
+pub(super) struct Awaited {
+    /// The id of the message.
+    id: Id,
+    deadline: Instant,
+    /// Tells of blocks.
+    changes: watch::Receiver<u64>,
 }
 
+impl Awaited {
+    /// The block of the transaction that a message sends; `None` if it asks for no receipt. A time that is no number, zero or
+    /// too long is the default, as EIP-7966 demands. To be called before the message is answered.
+    pub(super) fn of(message: &Message, changes: &watch::Sender<u64>) -> Option<Self> {
+        let entry = message.single()?;
+        let call = entry.call.as_ref().ok()?;
+        call.row.filter(|row| METHODS.contains(&row.name))?;
+        let given = call.params.get(1).and_then(|raw| milliseconds(raw.get()));
+        let patience = given.filter(|given| !given.is_zero() && *given <= MOST).unwrap_or(DEFAULT);
+        Some(Self { id: entry.id.clone(), deadline: Instant::now() + patience, changes: changes.subscribe() })
+    }
+
+    /// Waits until a block has the transaction that the answered message has sent. `answer` answers one message.
+    pub(super) async fn after<'a>(
+        mut self,
+        answered: BoxFuture<'a, ReservedReply>,
+        answer: impl Fn(Message) -> BoxFuture<'a, ReservedReply>,
+    ) -> ReservedReply {
+        let sent = answered.await;
+        let Some(question) = receipt_of(&sent, &self.id) else { return sent };
+        while let Ok(Ok(())) = timeout_at(self.deadline, self.changes.changed()).await {
+            let reply = answer(Message::read(question.as_bytes(), dispatcher(), 1)).await;
+            if is_found(&reply) {
+                return reply;
+            }
+        }
+        sent
+    }
+}
+
+/// The time that a caller gives.
 fn milliseconds(raw: &str) -> Option<Duration> {
     let text = raw.trim_matches('"');
     let number = match text.strip_prefix("0x") {
@@ -34,27 +65,6 @@ fn milliseconds(raw: &str) -> Option<Duration> {
         None => text.parse(),
     };
     number.ok().map(Duration::from_millis)
-}
-
-/// Answers a message, and waits until a block has the transaction that it sends, at most for this time. `changes` tells of
-/// blocks, and `answer` answers one message.
-pub(super) async fn answer<'a>(
-    mut changes: watch::Receiver<u64>,
-    message: Message,
-    patience: Duration,
-    answer: impl Fn(Message) -> BoxFuture<'a, ReservedReply>,
-) -> ReservedReply {
-    let (id, deadline) = (message.single_id(), Instant::now() + patience);
-    let sent = answer(message).await;
-    let Some(question) = receipt_of(&sent, &id) else { return sent };
-    while let Ok(Ok(())) = timeout_at(deadline, changes.changed()).await {
-        let message = Message::read(question.as_bytes(), dispatcher(), 1);
-        let reply = answer(message).await;
-        if is_found(&reply) {
-            return reply;
-        }
-    }
-    sent
 }
 
 /// The question for the receipt of a transaction that waits, with the id of the first message.

@@ -30,7 +30,7 @@ use tracing::{info, warn};
 use super::codes::Codes;
 use super::inline_poll::{HeaderJsonCache, PollResult};
 use super::inline_runs::InlineRuns;
-use super::job::Job;
+use super::message_run::MessageRun;
 use super::state::{
     Entropy, LocalOptions, LocalState, NoChange, Writer, WriterStatus, changed, host_input, lock, publish,
 };
@@ -165,7 +165,7 @@ impl LocalService {
     }
 
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
-    /// look-up. Other messages that may be short are tried there for a moment ([`InlineRuns`]). Returns the job of all others,
+    /// look-up. Other messages that may be short are tried there for a moment ([`InlineRuns`]). Returns the run of all others,
     /// and of those that were not finished.
     fn begin(&self, caller: &Caller, message: Message) -> Result<Begun, Unanswered> {
         let caller_id = caller.id;
@@ -175,14 +175,14 @@ impl LocalService {
         let message = MessageProgress::new(caller.connection.clone(), message);
         self.inline_runs.sent(caller_id);
         let (takes_pieces, parts) = (caller.takes_pieces, self.parts.clone());
-        let job = Job { message, takes_pieces, parts, again, begun: None };
+        let run = MessageRun { message, takes_pieces, parts, again, begun: None };
         if !is_short {
-            return Ok(Begun::Left(job, is_short));
+            return Ok(Begun::Left(run, is_short));
         }
-        let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.inline_runs, caller_id).map(Ok));
-        match catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)? {
+        let begin = || run.begin(&self.inline_runs, caller_id);
+        match catch_unwind(AssertUnwindSafe(begin)).map_err(|_| Unanswered::Failed)? {
             Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::from),
-            Err(job) => Ok(Begun::Left(job, is_short)),
+            Err(run) => Ok(Begun::Left(run, is_short)),
         }
     }
 
@@ -190,7 +190,7 @@ impl LocalService {
     /// connections.
     async fn finish(&self, caller: &Caller, begun: Begun, size: Size) -> Result<ReservedReply, Unanswered> {
         let caller_id = caller.id;
-        let (job, is_short) = match begun {
+        let (run, is_short) = match begun {
             Begun::Done(reply) => {
                 let reserved = self
                     .limits()
@@ -199,9 +199,9 @@ impl LocalService {
                     .ok_or(Unanswered::NoRoom)?;
                 return Ok(ReservedReply { reserved, ..ReservedReply::of(reply) });
             }
-            Begun::Left(job, is_short) => (job, is_short),
+            Begun::Left(run, is_short) => (run, is_short),
         };
-        let runs = match (job.message.reads_only(), is_short) {
+        let runs = match (run.message.reads_only(), is_short) {
             (true, true) => &self.runs,
             (true, false) => &self.long,
             (false, _) => &self.writes,
@@ -209,14 +209,14 @@ impl LocalService {
         let permit = runs.enter(caller_id, size).await;
         let room = self.limits().hold_run(caller_id.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut reserved = room.ok_or(Unanswered::NoRoom)?;
-        let run = move |pauses: &Pauses<'_>| {
+        let work = move |pauses: &Pauses<'_>| {
             let _permit = permit;
-            job.run(pauses)
+            run.run(pauses)
         };
         // Parameters of megabytes are decoded and hashed without pauses.
         let ran = match is_short {
-            true => self.limits().work().spawn_lowered(Some(caller_id.asker()), run).await.ok(),
-            false => self.limits().work().run_last(run).await,
+            true => self.limits().work().spawn_lowered(Some(caller_id.asker()), work).await.ok(),
+            false => self.limits().work().run_last(work).await,
         };
         match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::from)? {
             ReplyOrLogs::Reply(reply) => {
@@ -257,7 +257,18 @@ impl LocalService {
     fn replied(&self, id: Id, answered: Result<ReservedReply, Unanswered>) -> ReservedReply {
         let reserved = match answered {
             Ok(reserved) => reserved,
-            Err(unanswered) => return failed(id, &unanswered),
+            Err(Unanswered::NoRoom) => return ReservedReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
+            Err(Unanswered::Unchanged(failure)) => {
+                let code = match failure {
+                    NoChange::NotStored(_) => INTERNAL_ERROR,
+                    NoChange::NotFetched(_) => RESOURCE_UNAVAILABLE,
+                };
+                return ReservedReply::failed(id, code, &failure.to_string());
+            }
+            Err(Unanswered::Failed) => {
+                warn!("a handler failed");
+                return ReservedReply::failed(id, INTERNAL_ERROR, "Internal server error");
+            }
         };
         let reply = reserved.reply.as_ref().filter(|_| self.parts.options.logs_calls);
         if let Some(failure) = reply.and_then(report::failed_call) {
@@ -271,24 +282,7 @@ impl LocalService {
 enum Begun {
     Done(Reply),
     /// The message is left, and whether it is short.
-    Left(Job, bool),
-}
-
-fn failed(id: Id, unanswered: &Unanswered) -> ReservedReply {
-    match unanswered {
-        Unanswered::NoRoom => ReservedReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
-        Unanswered::Unchanged(failure) => {
-            let code = match failure {
-                NoChange::NotStored(_) => INTERNAL_ERROR,
-                NoChange::NotFetched(_) => RESOURCE_UNAVAILABLE,
-            };
-            ReservedReply::failed(id, code, &failure.to_string())
-        }
-        Unanswered::Failed => {
-            warn!("a handler failed");
-            ReservedReply::failed(id, INTERNAL_ERROR, "Internal server error")
-        }
-    }
+    Left(MessageRun, bool),
 }
 
 /// The reason why the node did not answer a message.
@@ -307,33 +301,23 @@ impl From<NoChange> for Unanswered {
     }
 }
 
-impl LocalService {
-    /// Tells of changes of the chain and of its pool.
-    fn changed(&self) -> watch::Receiver<u64> {
-        self.parts.changes.subscribe()
-    }
-
-    /// Answers a message by what the chain holds when it runs.
-    fn answer_at_once<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+impl Service for LocalService {
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         let (id, size) = (message.single_id(), Size::of(&message));
+        let awaited = mined::Awaited::of(&message, &self.parts.changes);
         // Most messages end here, without the future of a long one.
-        match self.begin(caller, message) {
+        let answered: BoxFuture<'a, ReservedReply> = match self.begin(caller, message) {
             Ok(Begun::Done(reply)) if reply.bytes() <= SMALL_ANSWER => {
                 Box::pin(ready(self.replied(id, Ok(ReservedReply::of(reply)))))
             }
             Ok(begun) => Box::pin(async move { self.replied(id, self.finish(caller, begun, size).await) }),
-            Err(unanswered) => Box::pin(ready(failed(id, &unanswered))),
-        }
-    }
-}
-
-impl Service for LocalService {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
-        match mined::patience(&message) {
-            Some(patience) => Box::pin(mined::answer(self.changed(), message, patience, move |message| {
-                self.answer_at_once(caller, message)
-            })),
-            None => self.answer_at_once(caller, message),
+            Err(unanswered) => Box::pin(ready(self.replied(id, Err(unanswered)))),
+        };
+        match awaited {
+            Some(awaited) => {
+                Box::pin(awaited.after(answered, move |question| self.answer_message(caller, question)))
+            }
+            None => answered,
         }
     }
 
@@ -372,7 +356,7 @@ impl Service for LocalService {
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.changed())
+        Some(self.parts.changes.subscribe())
     }
 
     fn health(&self) -> Health {

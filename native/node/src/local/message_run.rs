@@ -15,7 +15,7 @@ use super::state::{LocalState, NoChange, Writer, changed, host_input, lock, publ
 use crate::recovery::AllProcessors;
 
 /// A message with everything needed to answer it.
-pub(super) struct Job {
+pub(super) struct MessageRun {
     pub(super) message: MessageProgress,
     /// Whether the answer may be sent in pieces.
     pub(super) takes_pieces: bool,
@@ -26,53 +26,52 @@ pub(super) struct Job {
     pub(super) begun: Option<(Arc<dyn Snapshot>, u64)>,
 }
 
-impl Job {
-    /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
-    /// does not wait for another writer. Returns the job otherwise.
-    pub(super) fn run_if_brief(self) -> Result<Result<Reply, NoChange>, Self> {
+impl MessageRun {
+    /// Answers the message if that takes no longer than moving it to another thread. A brief message is answered if it needs no
+    /// disk and does not wait for another writer; another one that only reads runs for as long as attempts may take. Returns
+    /// the run if it is not finished.
+    pub(super) fn begin(
+        mut self,
+        inline_runs: &InlineRuns,
+        caller_id: CallerId,
+    ) -> Result<Result<Reply, NoChange>, Self> {
         // A message that misses data of another network takes long.
-        if !self.message.is_brief() || self.again.is_some() {
+        if self.again.is_some() {
             return Err(self);
         }
         let parts = self.parts.clone();
-        let pauses = parts.options.limits.work().pauses();
-        if self.message.reads_only() {
-            return Ok(Ok(self.read_whole(&pauses)));
+        if self.message.is_brief() {
+            let pauses = parts.options.limits.work().pauses();
+            if self.message.reads_only() {
+                return Ok(Ok(self.read(&pauses, MessageProgress::read)));
+            }
+            return match parts.writer.try_lock() {
+                Ok(mut writer) if writer.persist.is_none() => Ok(self.write(&mut writer, &pauses)),
+                _ => Err(self),
+            };
         }
-        let Ok(mut writer) = parts.writer.try_lock() else { return Err(self) };
-        if writer.persist.is_some() {
+        if !self.message.may_be_short() || !inline_runs.allows(caller_id) {
             return Err(self);
         }
-        Ok(self.write(&mut writer, &pauses))
-    }
-
-    /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
-    pub(super) fn attempt(mut self, inline_runs: &InlineRuns, caller_id: CallerId) -> Result<Reply, Self> {
-        if !self.message.may_be_short() || self.again.is_some() || !inline_runs.allows(caller_id) {
-            return Err(self);
-        }
-        let (view, now) = (self.parts.view(), unix_time());
+        let (view, now) = (parts.view(), unix_time());
         let attempt = Attempt::begin();
         let reply = self.message.begin(&*view, now, &|| inline_runs.is_over(&attempt));
         inline_runs.note_duration(caller_id, &attempt);
-        match reply {
-            Some(reply) => Ok(reply),
-            None => {
-                self.begun = Some((view, now));
-                Err(self)
-            }
-        }
+        self.begun = Some((view, now));
+        reply.map(Ok).ok_or(self)
     }
 
     pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, NoChange> {
         if self.message.reads_only() {
             if let (Some(again), Some(fork)) = (&self.again, &self.parts.options.fork) {
-                return Ok(ReplyOrLogs::Reply(fork.run(|| self.with(again).read_whole(pauses))?));
+                return Ok(ReplyOrLogs::Reply(
+                    fork.run(|| self.with(again).read(pauses, MessageProgress::read))?,
+                ));
             }
             return Ok(if self.takes_pieces {
                 self.read(pauses, MessageProgress::read_or_stream)
             } else {
-                ReplyOrLogs::Reply(self.read_whole(pauses))
+                ReplyOrLogs::Reply(self.read(pauses, MessageProgress::read))
             });
         }
         if self.message.changes_chain() {
@@ -83,7 +82,7 @@ impl Job {
         self.write(&mut writer, pauses).map(ReplyOrLogs::Reply)
     }
 
-    /// A job like this one for the message as it was received, before a run has changed anything.
+    /// A run like this one for the message as it was received, before a run has changed anything.
     fn with(&self, (connection, message): &(Arc<Connection>, Message)) -> Self {
         Self {
             message: MessageProgress::new(connection.clone(), message.clone()),
@@ -92,10 +91,6 @@ impl Job {
             again: None,
             begun: None,
         }
-    }
-
-    fn read_whole(self, pauses: &Pauses<'_>) -> Reply {
-        self.read(pauses, MessageProgress::read)
     }
 
     fn read<T>(
