@@ -48,32 +48,22 @@ pub(super) async fn ask_round(
         async move { (number, answer.await) }
     };
     let answers: Vec<_> = questions.into_iter().map(answer).collect();
-    let may_wait = answers.is_empty();
-    let answers = stream::iter(answers).buffered(QUESTIONS).collect::<Vec<_>>();
-    let (responses, answers) = join(ask_with_room(upstreams, &parts, hedges, may_wait), answers).await;
-    RoundResponses { answers, ..responses }
-}
-
-async fn ask_with_room(
-    upstreams: CountedUpstreams<'_>,
-    parts: &[RoundPart],
-    hedges: Option<&SharedHedges>,
-    may_wait: bool,
-) -> RoundResponses {
+    let may_wait = answers.is_empty() && !parts.is_empty();
     let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
-    let started = Instant::now();
-    loop {
-        let fetched = ask_each(upstreams, parts, hedges).await;
-        if parts.is_empty()
-            || !may_wait
-            || started.elapsed() >= ROOM_PATIENCE
-            || !fetched.iter().all(lacks_room)
-        {
-            return fetched;
+    let responses = async {
+        let started = Instant::now();
+        loop {
+            let fetched = ask_each(upstreams, &parts, hedges).await;
+            if !may_wait || started.elapsed() >= ROOM_PATIENCE || !fetched.iter().all(lacks_room) {
+                return fetched;
+            }
+            drop(fetched);
+            tokio::time::sleep(ROOM_PAUSE).await;
         }
-        drop(fetched);
-        tokio::time::sleep(ROOM_PAUSE).await;
-    }
+    };
+    let answers = stream::iter(answers).buffered(QUESTIONS).collect::<Vec<_>>();
+    let (responses, answers) = join(responses, answers).await;
+    RoundResponses { answers, ..responses }
 }
 
 async fn ask_each(

@@ -48,13 +48,7 @@ pub(super) async fn run(
         let woken = shared.wakes.notified();
         match shared.client.sync_next(index, shared.now()) {
             SyncStep::Fetch(requests) => {
-                let responses = ask(requests).await;
-                let is_starting = !shared.client.sync().is_synced();
-                feed(&shared, index, responses).await;
-                if is_starting {
-                    // Others may wait for their turn, or for the start that this upstream has shown.
-                    shared.wakes.notify_waiters();
-                }
+                feed(&shared, index, ask(requests).await).await;
                 let name = watched.as_ref().map_or(upstream.name(), WatchedSource::name);
                 let vacant = watched.as_ref().is_some_and(WatchedSource::is_vacant);
                 let name = Some(name).filter(|_| !vacant);
@@ -64,17 +58,11 @@ pub(super) async fn run(
                 }
             }
             SyncStep::Wait(millis) => {
-                let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
-                let announced = async {
-                    match upstream.heads() {
-                        Some(heads) => heads.notified().await,
-                        None => std::future::pending().await,
-                    }
-                };
+                let pause = Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP);
                 tokio::select! {
-                    () = pause => {}
+                    () = tokio::time::sleep(pause) => {}
                     () = woken => {}
-                    () = announced => {
+                    () = announced(&upstream) => {
                         shared.client.sync_hint(index);
                         tokio::time::sleep(HINT_PAUSE).await;
                     }
@@ -84,9 +72,18 @@ pub(super) async fn run(
     }
 }
 
+/// Completes when the upstream announces something new; never, if it announces nothing.
+async fn announced(upstream: &SharedUpstream) {
+    match upstream.heads() {
+        Some(heads) => heads.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Gives responses to the core. Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
 async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamResponses) {
     let UpstreamResponses { answers, reserved, .. } = responses;
+    let is_starting = !shared.client.sync().is_synced();
     let client = shared.clone();
     let fed = tokio::task::spawn_blocking(move || {
         let (count, started) = (answers.len(), Instant::now());
@@ -97,6 +94,10 @@ async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamRespon
     if fed.await.is_err() {
         warn!("verification of headers was interrupted");
         tokio::time::sleep(LONGEST_SLEEP).await;
+    }
+    if is_starting {
+        // Others may wait for their turn, or for the start that this upstream has shown.
+        shared.wakes.notify_waiters();
     }
 }
 
