@@ -41,14 +41,14 @@ impl Size {
     }
 }
 
-/// The places for long runs, which limit how many run at the same time.
+/// The permits for long runs, which limit how many run at the same time.
 #[derive(Debug)]
 pub struct RunQueue {
     state: Mutex<RunState>,
     /// Number of permits for fresh connections, those with little debt: a connection has at most one, an address all but
     /// one, and its pages of other origins one less, so that others find one at once. At least three.
     fresh: usize,
-    /// Number of places for the other connections. All places together are slightly more than the processors, so that
+    /// Number of permits for the other connections. All permits together are slightly more than the processors, so that
     /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
     busy: usize,
 }
@@ -59,11 +59,11 @@ struct RunState {
     busy: PermitPool,
     /// The time at which each connection's debt will be zero.
     until: BTreeMap<CallerId, Instant>,
-    /// The connections that hold a fresh place.
-    placed: BTreeSet<CallerId>,
+    /// The connections that hold a fresh permit.
+    holders: BTreeSet<CallerId>,
 }
 
-/// One kind of places: the number taken, and the queue of those who wait, by address, whether they are pages, page, size
+/// One kind of permits: the number taken, and the queue of those who wait, by address, whether they are pages, page, size
 /// and connection.
 #[derive(Debug, Default)]
 struct PermitPool {
@@ -83,26 +83,26 @@ pub struct RoundRobin<K, V> {
     last: Option<K>,
 }
 
-/// The right to run. Dropping it gives the place to the next one in the queue.
+/// The right to run. Dropping it gives the permit to the next one in the queue.
 #[derive(Debug)]
 pub struct RunPermit {
     runs: Arc<RunQueue>,
     caller: CallerId,
     is_fresh: bool,
     since: Instant,
-    /// Whether its owner received it. If not, dropping it does not free a place.
+    /// Whether its owner received it. If not, dropping it does not free a permit.
     given: bool,
 }
 
 impl RunQueue {
-    /// The places for a machine with this number of processors.
+    /// The permits for a machine with this number of processors.
     #[must_use]
     pub fn new(processors: usize) -> Arc<Self> {
         let fresh = processors.clamp(2, 4) + 1;
         Arc::new(Self { state: Mutex::default(), fresh, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
-    /// A single place, for runs that exclude each other.
+    /// A single permit, for runs that exclude each other.
     #[must_use]
     pub fn one_at_a_time() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
@@ -115,13 +115,13 @@ impl RunQueue {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
-    /// The places for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
+    /// The permits for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
     /// to others.
     pub fn for_long_messages() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 2, busy: 1 })
     }
 
-    /// The places for this machine.
+    /// The permits for this machine.
     #[must_use]
     pub fn for_this_machine() -> Arc<Self> {
         Self::new(priority::processors())
@@ -137,19 +137,19 @@ impl RunQueue {
             let turn = {
                 let mut state = self.state();
                 let state = &mut *state;
-                let is_fresh = is_fresh(&state.until, &state.placed, caller, Instant::now())
-                    && has_room(&state.placed, caller, self.fresh);
-                let (lane, most) =
+                let is_fresh = is_fresh(&state.until, &state.holders, caller, Instant::now())
+                    && has_room(&state.holders, caller, self.fresh);
+                let (pool, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
-                if lane.taken < most {
-                    lane.taken += 1;
+                if pool.taken < most {
+                    pool.taken += 1;
                     if is_fresh {
-                        state.placed.insert(caller);
+                        state.holders.insert(caller);
                     }
                     return self.permit(caller, is_fresh);
                 }
                 let (sender, turn) = oneshot::channel();
-                lane.wait(caller, size, sender);
+                pool.wait(caller, size, sender);
                 turn
             };
             // The receiver fails only if the sender was dropped ([`PermitPool::dismiss`]); then the loop queues again.
@@ -163,24 +163,24 @@ impl RunQueue {
         RunPermit { runs: self.clone(), caller, is_fresh, since: Instant::now(), given: true }
     }
 
-    /// Frees a place and gives it to the next one in the queue.
+    /// Frees a permit and gives it to the next one in the queue.
     fn leave(self: &Arc<Self>, caller: CallerId, is_fresh: bool, ran: Duration) {
         let mut state = self.state();
         let state = &mut *state;
         state.ran(caller, is_fresh, ran);
-        let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
-        lane.taken = lane.taken.saturating_sub(1);
+        let pool = if is_fresh { &mut state.fresh } else { &mut state.busy };
+        pool.taken = pool.taken.saturating_sub(1);
         while let Some((next, sender)) =
             if is_fresh { state.next_fresh(self.fresh) } else { state.busy.next(|_| true) }
         {
-            // If the receiver no longer waits, the place comes back and the next one gets it.
+            // If the receiver no longer waits, the permit comes back and the next one gets it.
             match sender.send(self.permit(next, is_fresh)) {
                 Err(mut permit) => permit.given = false,
                 Ok(()) => {
-                    let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
-                    lane.taken += 1;
+                    let pool = if is_fresh { &mut state.fresh } else { &mut state.busy };
+                    pool.taken += 1;
                     if is_fresh {
-                        state.placed.insert(next);
+                        state.holders.insert(next);
                         state.fresh.dismiss(next);
                     }
                     return;
@@ -191,20 +191,20 @@ impl RunQueue {
 }
 
 impl RunState {
-    /// Takes the next run for a free fresh place: one that waits for such a place, or else one of a fresh connection
-    /// that waits with busy ones because its address held as many fresh places as it may. Addresses that still do
+    /// Takes the next run for a free fresh permit: one that waits for such a permit, or else one of a fresh connection
+    /// that waits with busy ones because its address held as many fresh permits as it may. Addresses that still do
     /// are skipped.
     fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
-        let Self { fresh: lane, busy, until, placed } = self;
-        let (now, until, placed) = (Instant::now(), &*until, &*placed);
-        let next = lane.next(|caller| has_room(placed, caller, fresh));
-        let may = |caller| is_fresh(until, placed, caller, now) && has_room(placed, caller, fresh);
+        let Self { fresh: pool, busy, until, holders } = self;
+        let (now, until, holders) = (Instant::now(), &*until, &*holders);
+        let next = pool.next(|caller| has_room(holders, caller, fresh));
+        let may = |caller| is_fresh(until, holders, caller, now) && has_room(holders, caller, fresh);
         next.or_else(|| busy.next(may))
     }
 
     fn ran(&mut self, caller: CallerId, is_fresh: bool, ran: Duration) {
         if is_fresh {
-            self.placed.remove(&caller);
+            self.holders.remove(&caller);
         }
         let now = Instant::now();
         self.until.retain(|_, until| *until > now);
@@ -234,7 +234,7 @@ impl PermitPool {
         });
     }
 
-    /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
+    /// Takes the first waiting run of the next connection, in the order of turns, that may have a permit.
     fn next(&mut self, may: impl Fn(CallerId) -> bool) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let (size, caller) = self.in_turn().find(|(_, caller)| may(*caller))?;
         let sender = self.queue.serve(caller.address, |sides| {
@@ -309,29 +309,29 @@ impl<K, V> Default for RoundRobin<K, V> {
     }
 }
 
-/// Whether a connection has little debt and holds no fresh place.
+/// Whether a connection has little debt and holds no fresh permit.
 fn is_fresh(
     until: &BTreeMap<CallerId, Instant>,
-    placed: &BTreeSet<CallerId>,
+    holders: &BTreeSet<CallerId>,
     caller: CallerId,
     now: Instant,
 ) -> bool {
     let debt = until.get(&caller).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-    debt <= FREE_DEBT && !placed.contains(&caller)
+    debt <= FREE_DEBT && !holders.contains(&caller)
 }
 
-/// Whether an address, and its pages if the connection belongs to one, have fewer fresh places than they may.
-fn has_room(placed: &BTreeSet<CallerId>, CallerId { address, page, .. }: CallerId, fresh: usize) -> bool {
-    let places = |first: u128, last: u128| {
+/// Whether an address, and its pages if the connection belongs to one, have fewer fresh permits than they may.
+fn has_room(holders: &BTreeSet<CallerId>, CallerId { address, page, .. }: CallerId, fresh: usize) -> bool {
+    let permits = |first: u128, last: u128| {
         let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| CallerId {
             address,
             page,
             connection,
         });
-        placed.range(first..=last).count()
+        holders.range(first..=last).count()
     };
-    places(0, u128::MAX).saturating_add(1) < fresh
-        && (page == 0 || places(1, u128::MAX).saturating_add(2) < fresh)
+    permits(0, u128::MAX).saturating_add(1) < fresh
+        && (page == 0 || permits(1, u128::MAX).saturating_add(2) < fresh)
 }
 
 impl Drop for RunPermit {
@@ -353,7 +353,7 @@ mod tests {
         CallerId { address: address.into(), page: 0, connection }
     }
 
-    /// Returns the order in which connections get the places for busy connections when all are taken at first.
+    /// Returns the order in which connections get the permits for busy connections when all are taken at first.
     async fn order(asked: &[CallerId]) -> Vec<u64> {
         let runs = RunQueue::new(2);
         // Gives every connection a debt, so that none is fresh.
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pages_leave_a_fresh_place_to_the_programs_of_their_address() {
+    async fn pages_leave_a_fresh_permit_to_the_programs_of_their_address() {
         let runs = RunQueue::new(2);
         let at = |page, connection| CallerId { page, ..caller([127, 0, 0, 1], connection) };
         let one = runs.enter(at(7, 1), Size::Single).await;
@@ -428,14 +428,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_busy_connection_leaves_places_to_fresh_ones() {
+    async fn a_busy_connection_leaves_permits_to_fresh_ones() {
         let runs = RunQueue::new(2);
         let greedy = caller([127, 0, 0, 1], 1);
         let one = runs.enter(greedy, Size::Single).await;
         let two = runs.enter(greedy, Size::Single).await;
-        assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
+        assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh permit");
         let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy, Size::Single)).await;
-        assert!(third.is_err(), "and no third place");
+        assert!(third.is_err(), "and no third permit");
         let other =
             tokio::time::timeout(Duration::from_secs(5), runs.enter(caller([127, 0, 0, 1], 2), Size::Single))
                 .await;
@@ -450,7 +450,7 @@ mod tests {
 
     /// An address that opens a connection for each run has no debt on any of them.
     #[tokio::test(start_paused = true)]
-    async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
+    async fn an_address_leaves_a_permit_to_others_however_many_connections_it_has() {
         let runs = RunQueue::new(2);
         let greedy = |connection| caller([127, 0, 0, 1], connection);
         let other = |connection| caller([127, 0, 0, 2], connection);
@@ -458,7 +458,7 @@ mod tests {
         let one = runs.enter(greedy(1), Size::Single).await;
         let two = runs.enter(greedy(2), Size::Single).await;
         let three = runs.enter(greedy(3), Size::Single).await;
-        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh permits of three");
         let waiting =
             tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(4), Size::Single)).await;
         assert!(waiting.is_err());
@@ -485,9 +485,9 @@ mod tests {
         drop(three);
     }
 
-    /// A place that was given to a client that no longer waits goes to the next one.
+    /// A permit that was given to a client that no longer waits goes to the next one.
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_stopped_waiting_gets_no_place() {
+    async fn a_client_that_stopped_waiting_gets_no_permit() {
         let runs = RunQueue::new(1);
         let until = Instant::now() + Duration::from_secs(60);
         let (one, two) = (caller([127, 0, 0, 1], 1), caller([127, 0, 0, 1], 2));
@@ -505,8 +505,8 @@ mod tests {
         assert_eq!(runs.state().busy.taken, 0);
     }
 
-    /// Batches of an address fill all places it may have; a single call from a new connection of it waits for one batch
-    /// to end, not for those that wait already, and takes whichever place becomes free.
+    /// Batches of an address fill all permits it may have; a single call from a new connection of it waits for one batch
+    /// to end, not for those that wait already, and takes whichever permit becomes free.
     #[tokio::test(start_paused = true)]
     async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
         let runs = RunQueue::new(2);
@@ -540,26 +540,26 @@ mod tests {
 
     /// One client controls all addresses of an IPv6 network of 64 bits.
     #[tokio::test(start_paused = true)]
-    async fn addresses_of_one_ipv6_network_share_their_places() {
+    async fn addresses_of_one_ipv6_network_share_their_permits() {
         let runs = RunQueue::new(2);
         let at = |address: &str| CallerId::new(address.parse().unwrap());
         let one = runs.enter(at("2001:db8:0:1::1"), Size::Single).await;
         let two = runs.enter(at("2001:db8:0:1::2"), Size::Single).await;
         let three = runs.enter(at("2001:db8:0:1:ffff::3"), Size::Single).await;
-        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh permits of three");
         assert!(runs.enter(at("2001:db8:0:2::1"), Size::Single).await.is_fresh, "another network");
     }
 
-    /// A customer with many addresses has no more places than one with a single address, and customers behind one address
+    /// A customer with many addresses has no more permits than one with a single address, and customers behind one address
     /// do not wait for each other.
     #[tokio::test(start_paused = true)]
-    async fn the_addresses_of_an_api_key_share_its_places() {
+    async fn the_addresses_of_an_api_key_share_its_permits() {
         let runs = RunQueue::new(2);
         let of_key = |address: &str, key| CallerId::new(address.parse().unwrap()).of_key(key);
         let one = runs.enter(of_key("192.0.2.1", 1), Size::Single).await;
         let two = runs.enter(of_key("198.51.100.1", 1), Size::Single).await;
         let three = runs.enter(of_key("203.0.113.1", 1), Size::Single).await;
-        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh permits of three");
         assert!(
             runs.enter(of_key("192.0.2.1", 2), Size::Single).await.is_fresh,
             "another key at the same address"
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_waited_with_two_messages_gets_one_fresh_place() {
+    async fn a_connection_that_waited_with_two_messages_gets_one_fresh_permit() {
         let runs = RunQueue::new(2);
         let mut reserved = Vec::new();
         for address in 1..=3 {
@@ -581,7 +581,7 @@ mod tests {
         reserved.pop();
         let mut fresh = Vec::new();
         for task in queued {
-            // The second message takes the free place for busy connections, before another fresh place is free.
+            // The second message takes the free permit for busy connections, before another fresh permit is free.
             fresh.push(tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap());
         }
         assert_eq!(fresh.iter().filter(|permit| permit.is_fresh).count(), 1);

@@ -26,7 +26,7 @@ const AHEAD: u64 = 60_000;
 const ADD: &str = concat!(include_str!("last_id.lua"), include_str!("sent.lua"));
 const READ: &str = concat!(include_str!("last_id.lua"), include_str!("read.lua"));
 
-/// A place in the stream of transactions, as the store numbers them: milliseconds and a count.
+/// The position of a transaction in the stream, as the store numbers it: milliseconds and a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamId {
     millis: u64,
@@ -84,13 +84,13 @@ impl SentTransactions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place after the last transaction.
+    /// The stream id of the last transaction.
     pub(super) fn last(&self) -> StreamId {
         self.known().last
     }
 
-    /// The transactions after a place, and the place after them, at this time of the store in milliseconds. A place ahead of
-    /// it is of a stream that is gone, so nothing is known to be after it.
+    /// The transactions after a stream id, and the stream id of the last of them, at this time of the store in milliseconds. An
+    /// id ahead of this time is of a stream that is gone, so no transaction is known to be after it.
     pub(super) fn since(&self, stream_id: StreamId, now: u64) -> (Vec<StreamedTransaction>, StreamId) {
         let known = self.known();
         if stream_id.millis > now.saturating_add(AHEAD) {
@@ -156,7 +156,7 @@ impl SentTransactions {
     async fn read_page(&self) -> Result<(Vec<StreamedTransaction>, bool), HotStoreError> {
         let from = self.known().read;
         let (last, page) = self.page(from).await?;
-        // The stream was lost, and begins with lower places than before.
+        // The stream was lost, and begins with lower ids than before.
         let is_another = last != StreamId::default() && last < from;
         let page = if is_another { self.page(StreamId::default()).await?.1 } else { page };
         let mut known = self.known();
@@ -178,14 +178,14 @@ impl SentTransactions {
         Ok((new, more))
     }
 
-    /// The last place of the stream, and what is after a place.
+    /// The last id of the stream, and the transactions after `from`.
     async fn page(&self, from: StreamId) -> Result<(StreamId, Vec<(StreamId, Vec<u8>)>), HotStoreError> {
         let arguments = [format!("{}-{}", from.millis, from.count), PAGE.to_string(), SEALED.to_string()];
         let arguments = arguments.map(String::into_bytes);
         let (last, entries): (String, Vec<Vec<u8>>) =
             self.store.script(&self.read, &self.key, &arguments).await?;
         let stream_id = |text: &str| {
-            StreamId::read(text).ok_or_else(|| HotStoreError::Answer("the place of a transaction".to_owned()))
+            StreamId::read(text).ok_or_else(|| HotStoreError::Answer("the id of a transaction".to_owned()))
         };
         let entries = entries.chunks_exact(2).map(|entry| match entry {
             [at, sealed] => Ok((stream_id(&String::from_utf8_lossy(at))?, sealed.clone())),

@@ -180,7 +180,7 @@ mod tests {
             let make = move || {
                 wait_without_permit(&runtime, async {
                     begin.send(()).unwrap();
-                    network.wait_for(|told| *told).await.is_ok()
+                    network.wait_for(|is_released| *is_released).await.is_ok()
                 });
                 Some(vec![0; 5])
             };

@@ -1,7 +1,7 @@
 //! The connections of a server for peers, shared out by site and address ([`NetworkCounts`]).
 //!
 //! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When there is no room, a
-//! newcomer takes the place of a peer that was of no use lately, or of one whose site or address has more places than the
+//! newcomer takes the seat of a peer that was of no use lately, or of one whose site or address has more seats than the
 //! newcomer's.
 
 use std::cmp::Reverse;
@@ -25,8 +25,7 @@ pub(super) struct SeatLimits {
     idle: Duration,
 }
 
-/// For connections that have not shaken hands. A newcomer always finds a place: nothing says that the others will ever
-/// shake hands.
+/// For connections that have not shaken hands. A newcomer always finds a seat, because the others may never shake hands.
 pub(super) const HANDSHAKING: SeatLimits = SeatLimits { all: 64, of_address: 8, idle: Duration::ZERO };
 
 /// For peers that have said who they are.
@@ -44,7 +43,7 @@ struct SeatHolder {
     leave: Arc<Notify>,
 }
 
-/// A place that is free again when the value is dropped.
+/// A seat that is free again when the value is dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
     peer: CallerId,
@@ -60,7 +59,7 @@ impl Seats {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a new connection; `None` if there is none for it.
+    /// Takes a seat for a new connection; `None` if there is none for it.
     pub(super) fn enter(self: &Arc<Self>, peer: CallerId) -> Option<Seat> {
         let mut taken = self.taken();
         if let Some(number) = self.room.connection_to_close(&taken, peer.address, Instant::now())? {
@@ -97,7 +96,7 @@ impl SeatLimits {
             true => holder.address == address && is_idle(holder),
             false => is_idle(holder) || has_more(holder),
         };
-        // The idle ones first, then those of the site with the most places and in it of the address with the most, then the
+        // The idle ones first, then those of the site with the most seats and in it of the address with the most, then the
         // one of use longest ago.
         let rank =
             |holder: &SeatHolder| (!is_idle(holder), Reverse(networks.counts(holder.address)), holder.useful);
@@ -114,7 +113,7 @@ impl Seat {
         }
     }
 
-    /// Waits until another peer has the place.
+    /// Waits until another peer has the seat.
     pub(super) async fn replaced(&self) {
         self.leave.notified().await;
     }
@@ -138,7 +137,7 @@ mod tests {
         CallerId::new(address.parse().unwrap())
     }
 
-    /// As many places of this address as it may have.
+    /// As many seats of this address as it may have.
     fn fill(seats: &Arc<Seats>, address: &str) -> Vec<Seat> {
         (0..READY.of_address).map(|_| seats.enter(at(address)).unwrap()).collect()
     }
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_address_does_not_take_all_places() {
+    async fn one_address_does_not_take_all_seats() {
         let seats = Seats::new(READY);
         let mut own = fill(&seats, "192.0.2.1");
         assert!(seats.enter(at("192.0.2.1")).is_none());
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_newcomer_replaces_a_peer_of_an_address_with_more_places() {
+    async fn a_newcomer_replaces_a_peer_of_an_address_with_more_seats() {
         let seats = Seats::new(READY);
         let reserved: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
         reserved.iter().flatten().for_each(Seat::useful);
@@ -178,7 +177,7 @@ mod tests {
             left += usize::from(has_left(seat).await);
         }
         assert_eq!(seats.taken().len(), READY.all);
-        assert_eq!((left, newcomers.len()), (28, 28), "one place at least stays to each address");
+        assert_eq!((left, newcomers.len()), (28, 28), "one seat at least stays to each address");
     }
 
     #[tokio::test(start_paused = true)]
@@ -187,13 +186,13 @@ mod tests {
         let many: Vec<Seat> =
             (1..=READY.all).map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap()).collect();
         many.iter().for_each(Seat::useful);
-        assert!(seats.enter(at("2001:db8:0:100::1")).is_none(), "its site has all places");
+        assert!(seats.enter(at("2001:db8:0:100::1")).is_none(), "its site has all seats");
         // A house with three nodes at one address.
         let house = [(); 3].map(|()| seats.enter(at("2001:db8:7::1")).unwrap());
         house.iter().for_each(Seat::useful);
         let more: Vec<Seat> =
             (0x100..0x200).filter_map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1")))).collect();
-        assert!(more.is_empty(), "the site has more places than any other");
+        assert!(more.is_empty(), "the site has more seats than any other");
         for seat in &house {
             assert!(!has_left(seat).await);
         }
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_with_all_its_places_replaces_its_own_idle_peers_only() {
+    async fn an_address_with_all_its_seats_replaces_its_own_idle_peers_only() {
         let seats = Seats::new(READY);
         let other = seats.enter(at("192.0.2.2")).unwrap();
         let own = fill(&seats, "192.0.2.1");

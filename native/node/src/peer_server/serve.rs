@@ -114,7 +114,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
                 continue;
             }
         };
-        // A connection without a place costs nothing more.
+        // A connection without a seat costs nothing more.
         let Some(seat) = server.handshaking.enter(CallerId::new(from.ip())) else { continue };
         let server = server.clone();
         serving.spawn(async move {
@@ -154,17 +154,17 @@ impl PeerServerState {
         let (host, news) = (Arc::new(self.host(peer)), AnnouncedState::since_now(&self.chain));
         let link = tokio::select! {
             link = self.shake_hands(stream, host.clone()) => link?,
-            () = handshaking.replaced() => return Ok("another peer has its place".into()),
+            () = handshaking.replaced() => return Ok("another peer has its seat".into()),
         };
         let Some(seat) = self.ready.enter(peer).map(Arc::new) else {
-            return Ok("there is no place for another peer".into());
+            return Ok("there is no seat for another peer".into());
         };
         host.seat.set(seat.clone()).ok();
         drop(handshaking);
         debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
         tokio::select! {
             outcome = tell(&link, news, &host.seen) => outcome,
-            () = seat.replaced() => Ok("another peer has its place".into()),
+            () = seat.replaced() => Ok("another peer has its seat".into()),
         }
     }
 

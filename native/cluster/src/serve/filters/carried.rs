@@ -24,7 +24,7 @@ struct Carried {
     page: u128,
     rights: u64,
     fresh: bool,
-    watch: CarriedSpec,
+    spec: CarriedSpec,
     trail: Vec<CarriedBlock>,
     pending: Vec<B256>,
 }
@@ -55,7 +55,7 @@ struct CarriedLog {
     transaction_index: u64,
 }
 
-/// The bytes of a filter; `None` if it watches what only subscriptions do.
+/// The bytes of a filter; `None` if only subscriptions can select what it does.
 pub(super) fn to_bytes(filter: ExportedFilter) -> Option<Vec<u8>> {
     let carried = Carried {
         version: VERSION,
@@ -63,7 +63,7 @@ pub(super) fn to_bytes(filter: ExportedFilter) -> Option<Vec<u8>> {
         page: filter.asker.page,
         rights: filter.rights,
         fresh: filter.fresh,
-        watch: CarriedSpec::of(filter.spec)?,
+        spec: CarriedSpec::of(filter.spec)?,
         trail: filter.reported.into_iter().map(CarriedBlock::from).collect(),
         pending: filter.pending,
     };
@@ -83,7 +83,7 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<ExportedFilter, CarriedError> {
         asker: Asker { number: carried.asker, page: carried.page },
         rights: carried.rights,
         fresh: carried.fresh,
-        spec: carried.watch.into(),
+        spec: carried.spec.into(),
         reported: carried.trail.into_iter().map(ReportedBlock::from).collect(),
         pending: carried.pending,
     })
