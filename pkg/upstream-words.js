@@ -8,7 +8,7 @@ const NO_HOST = 'there is no such host: check the address, and whether this mach
 
 /** The causes that Node.js names. */
 const CAUSES = {
-  ECONNREFUSED: 'nobody listens there: start the node, or check its address',
+  ECONNREFUSED: 'no program listens there: start the node, or check its address',
   ENOTFOUND: NO_HOST,
   EAI_AGAIN: NO_HOST,
 };

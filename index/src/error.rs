@@ -141,7 +141,7 @@ fn database_text(error: &tokio_postgres::Error) -> String {
         },
         None => match std::error::Error::source(error) {
             Some(cause) if is_refusal(cause) => {
-                "database: nobody listens there: start the server, or check its address".to_owned()
+                "database: no program listens there: start the server, or check its address".to_owned()
             }
             Some(cause) => format!("database: {error}: {cause}"),
             None => format!("database: {error}"),

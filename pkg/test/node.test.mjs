@@ -45,7 +45,7 @@ test('a program whose node is down ends with the reason', async () => {
   await served.close();
   const { code, stderr } = await runScript(SIMPLEST, [served.options]);
   assert.equal(code, 1);
-  assert.match(stderr, new RegExp(`${new URL(served.url).origin}: block 0: no response: nobody listens there: start the node`));
+  assert.match(stderr, new RegExp(`${new URL(served.url).origin}: block 0: no response: no program listens there: start the node`));
 });
 
 test('a program that closes nothing ends after its last answer', async () => {

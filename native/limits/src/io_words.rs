@@ -41,7 +41,7 @@ pub fn of_connection(failure: &(dyn Error + 'static)) -> String {
         let text = error.to_string().to_lowercase();
         // A library's own type may hide the kind.
         if kind == Some(ErrorKind::ConnectionRefused) || text.contains("connection refused") {
-            return "nobody listens there: start the server, or check its address".to_owned();
+            return "no program listens there: start the server, or check its address".to_owned();
         }
         if text.contains("failed to lookup address") {
             return "there is no such host: check the address, and whether this machine is online".to_owned();
@@ -67,21 +67,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let told = |done: io::Result<()>| of_path(&done.unwrap_err());
+        let error_text = |done: io::Result<()>| of_path(&done.unwrap_err());
         let read = |path: &std::path::Path| std::fs::read(path).map(drop);
-        assert!(told(read(folder.path())).starts_with("a folder, not a file"));
-        assert!(told(read(&folder.path().join("none"))).starts_with("no such file"));
-        assert!(told(read(&file.join("below"))).contains("in the place of a folder"));
-        assert!(told(std::fs::create_dir_all(&file)).contains("in the place of a folder"));
+        assert!(error_text(read(folder.path())).starts_with("a folder, not a file"));
+        assert!(error_text(read(&folder.path().join("none"))).starts_with("no such file"));
+        assert!(error_text(read(&file.join("below"))).contains("in the place of a folder"));
+        assert!(error_text(std::fs::create_dir_all(&file)).contains("in the place of a folder"));
         assert_eq!(of_path(&io::Error::from_raw_os_error(5)), "Input/output error");
         assert_eq!(of_path(&ErrorKind::NotFound.into()), "no such file or folder: check the path");
         assert_eq!(of_path(&io::Error::new(ErrorKind::PermissionDenied, "own words")), "own words");
     }
 
     #[test]
-    fn a_server_that_is_not_there_is_told_so_whatever_wraps_the_failure() {
+    fn a_refused_connection_says_that_no_program_listens_whatever_wraps_the_failure() {
         let refused = io::Error::other(io::Error::from(ErrorKind::ConnectionRefused));
-        assert!(of_connection(&refused).starts_with("nobody listens there"));
+        assert!(of_connection(&refused).starts_with("no program listens there"));
         let lookup = io::Error::other("failed to lookup address information: Name or service not known");
         assert!(of_connection(&lookup).starts_with("there is no such host"));
     }

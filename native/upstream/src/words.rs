@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io;
 
 /// No program listens at the port.
-pub(crate) const REFUSED: &str = "nobody listens there: start the node, or check its address";
+pub(crate) const REFUSED: &str = "no program listens there: start the node, or check its address";
 
 /// The host's name does not resolve.
 pub(crate) const NO_HOST: &str =

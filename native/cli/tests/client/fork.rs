@@ -69,7 +69,7 @@ impl Node {
             std::future::pending().await
         }
         if self.is_down.load(Ordering::SeqCst) {
-            return Err(UpstreamError::Transport("nobody listens there".into()));
+            return Err(UpstreamError::Transport("no program listens there".into()));
         }
         if self.lacks.contains(&request.method) {
             return Err(UpstreamError::Rpc { code: -32601, message: "method not found".into(), data: None });

@@ -104,7 +104,7 @@ async fn a_node_that_dies_in_the_middle_leaves_the_chain_as_it_was() {
     let sent = json!([{ "from": WHALE, "to": TOKEN, "gas": "0x186a0", "gasPrice": "0x1", "data": "0x" }]);
     let error = outcome(&*chain, "eth_sendTransaction", sent).await.unwrap_err();
     assert_eq!(error["code"], -32002, "{error}");
-    assert!(error["message"].as_str().unwrap().contains("nobody listens there"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("no program listens there"), "{error}");
     assert_eq!(height(&chain).await, head);
     node.is_down.store(false, Ordering::SeqCst);
     transfer(&chain, WHALE, OTHER, 60).await;

@@ -189,7 +189,7 @@ async fn a_node_that_cannot_be_reached_ends_the_run_soon_and_its_key_is_not_show
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
     assert!(
         error.contains(&format!("  http://{closed}: "))
-            && error.contains("nobody listens there: start the node"),
+            && error.contains("no program listens there: start the node"),
         "{error}"
     );
     assert!(error.contains("no header above the start, block 0, was verified\n"), "{error}");

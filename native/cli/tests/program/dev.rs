@@ -243,16 +243,16 @@ async fn a_balance_is_proven_after_the_newest_block_that_the_flags_allow() {
         (&["--min-bitcoin", "2", "--block", "590"], 590),
     ] {
         let output = run(&[&balance[..], &sources, flags].concat());
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{flags:?}: {told}");
+        let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {output_text}");
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(answer["block"]["number"], number, "{flags:?}: {answer}");
         assert_eq!((&answer["depth"], &answer["bitcoin"]["verdict"]), (&json!(600 - number), &json!("held")));
     }
     let refused = run(&[&balance[..], &sources, &["--min-bitcoin", "2", "--block", "597"]].concat());
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{told}");
-    assert!(told.contains("ask for block 596 or an older one"), "{told}");
+    let output_text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{output_text}");
+    assert!(output_text.contains("ask for block 596 or an older one"), "{output_text}");
 }
 
 #[test]
@@ -330,8 +330,8 @@ async fn a_light_client_starts_at_the_block_0_that_its_upstream_shows() {
         assert_eq!(own, proven, "{method}");
     }
     let balance = run(&["balance", account, "--network", "regtest", "--upstream", dev.url(), "--silent"]);
-    let told = String::from_utf8_lossy(&balance.stdout).into_owned();
-    assert!(balance.status.success() && told.contains("10000"), "{told}");
+    let output_text = String::from_utf8_lossy(&balance.stdout).into_owned();
+    assert!(balance.status.success() && output_text.contains("10000"), "{output_text}");
     // A block that the user names is a checkpoint.
     let first = dev.call("rootlight_checkpoint", json!([])).await.unwrap();
     let named = format!("0:{}", first["hash"].as_str().unwrap());
@@ -467,5 +467,5 @@ fn a_fork_that_cannot_begin_says_why() {
     let peer = format!("{}@127.0.0.1:9", "7".repeat(128));
     failed(&[&peer], 2, "the network that the peers are of");
     failed(&["7@127.0.0.1:9", "--fork", "regtest"], 2, "the id of a peer has 128");
-    failed(&["http://127.0.0.1:9"], 1, "nobody listens there");
+    failed(&["http://127.0.0.1:9"], 1, "no program listens there");
 }

@@ -31,7 +31,7 @@ fn folder() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
-/// An address at which nobody listens.
+/// An address at which no program listens.
 const DEAD: &str = "http://127.0.0.1:9";
 /// An account.
 const ACCOUNT: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
@@ -193,7 +193,7 @@ fn the_flag_of_an_address_without_a_scheme_is_named() {
 
 #[test]
 fn a_fork_of_a_node_that_is_not_there_names_its_flag() {
-    let words = ["--fork: ", DEAD, "nobody listens there: start the node, or check its address"];
+    let words = ["--fork: ", DEAD, "no program listens there: start the node, or check its address"];
     refused(&["dev", "--http-port", "0", "--fork", DEAD], 1, &words);
     refused(&["dev", "--http-port", "0", "--fork", "testnet", "--fork", DEAD], 1, &words);
 }
@@ -224,7 +224,7 @@ fn a_quorum_of_more_backends_than_are_named_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_json_is_told_so() {
+fn the_error_of_a_file_that_is_not_json_says_so() {
     let (_folder, file) = folder();
     for flag in ["--genesis", "--network"] {
         let command = if flag == "--genesis" { "dev" } else { "light" };
@@ -336,7 +336,7 @@ fn an_origin_that_no_browser_sends_is_refused() {
 #[test]
 fn a_store_or_a_database_that_is_not_there_names_its_flag() {
     let (redis, postgres) = ("redis://me:hunter22@127.0.0.1:9", "postgres://me:hunter22@127.0.0.1:9/x");
-    let absent = "nobody listens there: start the server, or check its address";
+    let absent = "no program listens there: start the server, or check its address";
     let serve = ["serve", "--http-port", "0", "--backend", DEAD, "--cluster", redis, "--index", postgres];
     refused(&serve, 1, &["--cluster: the store cannot be reached", absent]);
     refused(&["keys", "list", "--index", postgres], 1, &["--index: database", absent]);
