@@ -13,9 +13,9 @@ use crate::{
 /// Numbers of blocks, in ascending order.
 pub type BlockNumbers<'a> = Box<dyn Iterator<Item = u64> + 'a>;
 
-/// The place of a transaction.
+/// Where a transaction is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TransactionPlace {
+pub enum TransactionLocation {
     /// In this block of the canonical chain, at this index.
     Mined(BlockHeader, usize),
     /// Pending: the sender's nonce proves that it is not mined yet, or an upstream says so. The transaction itself
@@ -106,12 +106,12 @@ pub trait Chain {
     /// Missing facts.
     fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>>;
 
-    /// The place of a transaction. `given` is the transaction itself, if the caller has it: its sender's nonce tells
+    /// The location of a transaction. `given` is the transaction itself, if the caller has it: its sender's nonce tells
     /// whether it is mined.
     ///
     /// # Errors
     /// Missing facts.
-    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace>;
+    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> ViewResult<TransactionLocation>;
 
     /// The sender of a transaction of a block: recovered from the signature, or the impersonated account.
     ///

@@ -13,8 +13,8 @@ use super::light_fallback::{ExecutedBlocks, not_found, search};
 #[cfg(feature = "local")]
 use super::light_replay::executed_receipts;
 use super::{
-    BlockHeader, Chain, Policy, Pool, Refusal, State, Stop, SyncProgress, TransactionPlace, View, ViewResult,
-    gate,
+    BlockHeader, Chain, Policy, Pool, Refusal, State, Stop, SyncProgress, TransactionLocation, View,
+    ViewResult, gate,
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
@@ -134,14 +134,14 @@ impl<'a> LightView<'a> {
         }
     }
 
-    /// The place of a transaction that no upstream shows in a block.
-    fn waiting(&self, head: &BlockHeader, transaction: &Arc<Transaction>) -> ViewResult<TransactionPlace> {
+    /// The location of a transaction that no upstream shows in a block.
+    fn waiting(&self, head: &BlockHeader, transaction: &Arc<Transaction>) -> ViewResult<TransactionLocation> {
         let unused = self.is_unused(head, transaction)?;
         // If the nonce is used, the transaction is mined or replaced, and which of the two cannot be proven.
         self.unproven.set(self.unproven.get() || unused != Some(true));
         Ok(match unused {
-            Some(false) => TransactionPlace::Unknown,
-            _ => TransactionPlace::Pending(transaction.clone()),
+            Some(false) => TransactionLocation::Unknown,
+            _ => TransactionLocation::Pending(transaction.clone()),
         })
     }
 }
@@ -159,16 +159,16 @@ impl LightView<'_> {
         self.executed.borrow_mut().end(receipts)
     }
 
-    /// The place of a transaction, by looking into the newest blocks.
+    /// The location of a transaction, by looking into the newest blocks.
     fn find(
         &self,
         chain: &ChainView,
         transaction: B256,
         given: Option<&Arc<Transaction>>,
-    ) -> ViewResult<TransactionPlace> {
+    ) -> ViewResult<TransactionLocation> {
         if let Some((header, index)) = search(self, chain, transaction)? {
             let admitted = header.verified().map(|header| gate::admit(self.pinned, chain, header));
-            return Ok(TransactionPlace::Mined(admitted.unwrap_or(Ok(header))?, index));
+            return Ok(TransactionLocation::Mined(admitted.unwrap_or(Ok(header))?, index));
         }
         let head = &BlockHeader::from(chain.head());
         match given {
@@ -367,14 +367,14 @@ impl Chain for LightView<'_> {
         }
     }
 
-    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
+    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> ViewResult<TransactionLocation> {
         let chain = self.chain()?;
         let head = &BlockHeader::from(chain.head());
         let given = given.or_else(|| self.known.sent(&transaction));
         if let Some(given) = given {
             // The sender's nonce decides, and no upstream has to be asked for the location.
             if self.is_unused(head, given)? == Some(true) {
-                return Ok(TransactionPlace::Pending(given.clone()));
+                return Ok(TransactionLocation::Pending(given.clone()));
             }
         }
         let block = match (self.known.location(&transaction), given) {
@@ -385,14 +385,14 @@ impl Chain for LightView<'_> {
             (None, _) => return Err(Stop::missing(Fact::Location(transaction))),
             (Some(Location::Pending(_)), None) if self.known.is_from_others(&transaction) => {
                 self.unproven.set(true);
-                return Ok(TransactionPlace::Unknown);
+                return Ok(TransactionLocation::Unknown);
             }
             (Some(Location::Pending(waiting)), _) | (Some(Location::Unknown), Some(waiting)) => {
                 return self.waiting(head, waiting);
             }
             (Some(Location::Unknown), None) => {
                 self.unproven.set(true);
-                return Ok(TransactionPlace::Unknown);
+                return Ok(TransactionLocation::Unknown);
             }
             (Some(Location::Mined(block)), _) => *block,
         };
@@ -412,7 +412,7 @@ impl Chain for LightView<'_> {
             admitted()?;
         }
         match self.body(&header.into())?.position(&transaction) {
-            Some(index) => Ok(TransactionPlace::Mined(admitted()?, index)),
+            Some(index) => Ok(TransactionLocation::Mined(admitted()?, index)),
             None => Err(Stop::Refused(Refusal::Misplaced { transaction, block })),
         }
     }

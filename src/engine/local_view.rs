@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
     BlockHeader, BlockNumbers, Chain, LogFilter, Miner, Policy, Pool, Refusal, State, Stop, SyncProgress,
-    TransactionPlace, TransactionPool, View, ViewResult,
+    TransactionLocation, TransactionPool, View, ViewResult,
     node::Snapshot,
     pool::VisiblePool,
     producer::{BlockProducer, PendingBlock},
@@ -249,21 +249,21 @@ impl Chain for LocalView<'_> {
         }
     }
 
-    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
+    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionLocation> {
         if let Some((block, index)) = self.chain().locate(&transaction)
             && let Some(header) = self.chain().headers().by_hash(&block)
         {
-            return Ok(TransactionPlace::Mined(header.into(), index));
+            return Ok(TransactionLocation::Mined(header.into(), index));
         }
         if let Some(waiting) = self.pool().and_then(|pool| pool.get(&transaction)) {
-            return Ok(TransactionPlace::Pending(Arc::new(waiting.transaction.clone())));
+            return Ok(TransactionLocation::Pending(Arc::new(waiting.transaction.clone())));
         }
         if let Some((block, index)) = self.chain().fork().and_then(|fork| fork.locate(&transaction))
             && let Some(header) = self.header_by_hash(block)?
         {
-            return Ok(TransactionPlace::Mined(header, index));
+            return Ok(TransactionLocation::Mined(header, index));
         }
-        Ok(TransactionPlace::Unknown)
+        Ok(TransactionLocation::Unknown)
     }
 
     fn sender(

@@ -41,7 +41,7 @@ mod view;
 
 pub use block_header::BlockHeader;
 pub use block_id::{BlockId, FINALIZED_DEPTH, Resolved, SAFE_DEPTH, newest_answerable_height, resolve};
-pub use chain::{BlockNumbers, Chain, TransactionPlace};
+pub use chain::{BlockNumbers, Chain, TransactionLocation};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
 #[cfg(feature = "light")]

@@ -11,7 +11,7 @@ use super::{
     render,
 };
 use crate::{
-    engine::{BlockHeader, TransactionPlace, View},
+    engine::{BlockHeader, TransactionLocation, View},
     trie::{Bits, Child, NodeStep, Trie, index_key, ordered_trie, parse_node},
     types::{HeaderForm, Receipt},
 };
@@ -69,8 +69,8 @@ fn raw(header: Option<BlockHeader>) -> HandlerResult {
 fn raw_receipt(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
     match view.locate(hash, None)? {
-        TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
-        TransactionPlace::Mined(header, index) => {
+        TransactionLocation::Unknown | TransactionLocation::Pending(_) => absent(),
+        TransactionLocation::Mined(header, index) => {
             let (_, receipts) = render::body_and_receipts(view, &header)?;
             let raw = receipts.receipts().get(index).map(|receipt| hex::encode_prefixed(receipt.encode()));
             verified(&raw)

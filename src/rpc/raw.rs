@@ -14,7 +14,7 @@ use super::{
     transactions::{BLOCK_INDEX, HASH_INDEX},
 };
 use crate::{
-    engine::{BlockHeader, TransactionPlace, View, both},
+    engine::{BlockHeader, TransactionLocation, View, both},
     types::{
         Header, HeaderForm, Receipt,
         block::encode_block,
@@ -126,9 +126,9 @@ fn without_work(header: &BlockHeader) -> RpcError {
 /// The hash proves the content of a transaction, so that it does not matter who says that one is pending.
 fn raw_transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match view.locate(params.hash(0, "transaction hash")?, None)? {
-        TransactionPlace::Unknown => absent(),
-        TransactionPlace::Pending(transaction) => verified(&hex::encode_prefixed(transaction.encode())),
-        TransactionPlace::Mined(header, index) => {
+        TransactionLocation::Unknown => absent(),
+        TransactionLocation::Pending(transaction) => verified(&hex::encode_prefixed(transaction.encode())),
+        TransactionLocation::Mined(header, index) => {
             let body = view.body(&header)?;
             let raw = body.transactions().get(index).map(|found| hex::encode_prefixed(found.encode()));
             Ok(verified(&raw)?.about(&header))

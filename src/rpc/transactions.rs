@@ -11,7 +11,7 @@ use super::{
     render, signed,
 };
 use crate::{
-    engine::{BlockHeader, Level, Refusal, Stop, TransactionPlace, View},
+    engine::{BlockHeader, Level, Refusal, Stop, TransactionLocation, View},
     types::{Transaction, json::RpcTransaction},
 };
 
@@ -77,7 +77,7 @@ fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) ->
 
 /// Locates the transaction whose hash is the first parameter. The second parameter, if given, is the signed
 /// transaction itself.
-fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failure> {
+fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionLocation, Failure> {
     let hash = params.hash(0, "transaction hash")?;
     let mut given = None;
     if params.is_given(1) {
@@ -95,9 +95,9 @@ fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failu
 
 fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match locate(view, params)? {
-        TransactionPlace::Unknown => absent(),
-        TransactionPlace::Pending(transaction) => pending(view, &transaction),
-        TransactionPlace::Mined(header, index) => {
+        TransactionLocation::Unknown => absent(),
+        TransactionLocation::Pending(transaction) => pending(view, &transaction),
+        TransactionLocation::Mined(header, index) => {
             let body = view.body(&header)?;
             Ok(verified(&render::transaction(view, &header, &body, index)?)?.about(&header))
         }
@@ -118,8 +118,8 @@ fn pending(view: &dyn View, transaction: &Transaction) -> HandlerResult {
 
 fn receipt(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match locate(view, params)? {
-        TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
-        TransactionPlace::Mined(header, index) => {
+        TransactionLocation::Unknown | TransactionLocation::Pending(_) => absent(),
+        TransactionLocation::Mined(header, index) => {
             let (body, receipts) = render::body_and_receipts(view, &header)?;
             Ok(verified(&render::receipt(view, &header, &body, &receipts, index)?)?.about(&header))
         }

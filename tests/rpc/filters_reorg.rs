@@ -13,7 +13,7 @@ use rootlight::consensus::{
 use rootlight::engine::{
     BlockHeader, Chain as _, ExportedFilter, FILTER_IDLE, FilterChanges, FilterLimit, FilterSpec, Filters,
     LogFilter, MAX_FILTERS, MAX_PENDING, Owner, Policy, Pool, SUBSCRIPTION_IDLE, State, SyncProgress,
-    TransactionPlace, View, ViewResult,
+    TransactionLocation, View, ViewResult,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -173,8 +173,8 @@ impl rootlight::engine::Chain for BranchView<'_> {
         ))
     }
 
-    fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
-        Ok(TransactionPlace::Unknown)
+    fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionLocation> {
+        Ok(TransactionLocation::Unknown)
     }
 }
 
@@ -250,8 +250,8 @@ fn a_log_filter_removes_and_adds_logs_in_a_reorganisation() {
     let second = marks(filters.poll(id, &main, 2).unwrap().unwrap());
     let removed: Vec<u64> =
         second.iter().filter(|(_, removed)| *removed).map(|(number, _)| *number).collect();
-    let told: Vec<u64> = first.iter().map(|(number, _)| *number).filter(|number| *number > 668).collect();
-    assert_eq!(removed, told, "all reported logs of the branch, in order");
+    let changes: Vec<u64> = first.iter().map(|(number, _)| *number).filter(|number| *number > 668).collect();
+    assert_eq!(removed, changes, "all reported logs of the branch, in order");
     let added: Vec<_> = second.iter().skip_while(|(_, removed)| *removed).collect();
     assert!(added.iter().all(|(number, removed)| !removed && (669..=674).contains(number)));
     assert_eq!(added.len() + removed.len(), second.len());
@@ -320,10 +320,13 @@ fn a_subscription_reports_only_later_blocks() {
         "no earlier logs of its range"
     );
     // The branch forks off below the block that was the newest.
-    let told = marks(filters.poll(logs, &side, 2).unwrap().unwrap());
-    assert!(told.iter().all(|(number, removed)| !removed && (669..=673).contains(number)), "{told:?}");
+    let changes = marks(filters.poll(logs, &side, 2).unwrap().unwrap());
+    assert!(changes.iter().all(|(number, removed)| !removed && (669..=673).contains(number)), "{changes:?}");
     let back = marks(filters.poll(logs, &main, 3).unwrap().unwrap());
-    assert!(back.iter().zip(&told).all(|(back, told)| *back == (told.0, true)) && back.len() > told.len());
+    assert!(
+        back.iter().zip(&changes).all(|(back, changes)| *back == (changes.0, true))
+            && back.len() > changes.len()
+    );
     let Some(FilterChanges::Heads(new)) = filters.poll(heads, &main, 3).unwrap() else {
         panic!("no headers")
     };
@@ -418,14 +421,14 @@ fn only_the_newest_pending_transactions_are_kept() {
     let id = filters.install(FilterSpec::Pending, &main, 0).unwrap().unwrap();
     let transaction = |number: usize| B256::from(U256::from(number));
     (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number), 0.into()));
-    let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
-    assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
+    let changes = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
+    assert_eq!((changes.len(), changes[0], changes[9_999]), (10_000, transaction(1), transaction(10_000)));
     // Those that another host adds are no more.
     let pending = (0..=MAX_PENDING).map(transaction).collect();
     let lent = ExportedFilter { pending, ..filters.export(id).unwrap() };
     filters.import(id, lent, 1);
-    let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
-    assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
+    let changes = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
+    assert_eq!((changes.len(), changes[0], changes[9_999]), (10_000, transaction(1), transaction(10_000)));
 }
 
 /// A time up to two minutes back is that of an overtaken poll; a larger step means that the clock was set back.

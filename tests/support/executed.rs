@@ -9,7 +9,7 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Chain, Policy, Pool, Snapshot, State, TransactionPlace, View, ViewResult,
+    BlockHeader, Chain, Policy, Pool, Snapshot, State, TransactionLocation, View, ViewResult,
 };
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::rpc::{Dispatcher, MessageProgress};
@@ -165,10 +165,12 @@ impl Chain for ExecutedView<'_> {
         ))
     }
 
-    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
+    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionLocation> {
         Ok(match self.chain.locations.get(&transaction) {
-            Some((number, index)) => TransactionPlace::Mined((&self.chain.headers[*number]).into(), *index),
-            None => TransactionPlace::Unknown,
+            Some((number, index)) => {
+                TransactionLocation::Mined((&self.chain.headers[*number]).into(), *index)
+            }
+            None => TransactionLocation::Unknown,
         })
     }
 }

@@ -254,7 +254,7 @@ fn location(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetch
     Ok(())
 }
 
-/// The place of a transaction if it is in this block.
+/// The location of a transaction if it is in this block.
 fn placed(
     exchanges: &mut Exchanges,
     blocks: &Blocks<'_>,

@@ -187,7 +187,7 @@ impl Parts {
         self.headers.insert(header.number, header);
     }
 
-    /// Adds the place of a transaction; `None` is in no block, as far as the upstream says.
+    /// Adds the location of a transaction; `None` is in no block, as far as the upstream says.
     pub(super) fn add_location(&mut self, transaction: B256, location: Option<(B256, usize)>) {
         if self.locations.len() >= MOST_LOOKUPS {
             self.locations.clear();

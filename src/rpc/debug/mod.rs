@@ -31,7 +31,7 @@ use super::{
     trace::{traced_block, traces},
 };
 use crate::{
-    engine::{BlockHeader, Level, TransactionPlace, View},
+    engine::{BlockHeader, Level, TransactionLocation, View},
     exec::trace::TransactionTrace,
 };
 
@@ -112,7 +112,7 @@ pub(super) const METHODS: &[Method] = &[
 fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
     let tracing = Tracing::read(params, 1)?;
-    let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
+    let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else { return absent() };
     match replayed(view, &header, &tracing, Some(index))?.pop() {
         Some(InBlock { result, .. }) => Ok(verified_json(result)),
         None => absent(),

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, Bytes};
 use super::chain_at;
 use crate::{
     dev::DevError,
-    engine::{Level, LocalNode, TransactionPlace},
+    engine::{Level, LocalNode, TransactionLocation},
     exec::REVERTED,
     rpc::{
         error::RpcError,
@@ -55,7 +55,7 @@ pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: A
     }
     let (snapshot, interrupt) = (node.snapshot(), || false);
     let view = snapshot.view(now, &interrupt);
-    let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else {
+    let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else {
         return Err(RpcError::Internal.into());
     };
     let (body, receipts) = render::body_and_receipts(&*view, &header)?;

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     consensus::VerifiedBody,
-    engine::{BlockHeader, Level, TransactionPlace, View, newest_answerable_height},
+    engine::{BlockHeader, Level, TransactionLocation, View, newest_answerable_height},
     exec::{
         FrameKind,
         trace::{TraceAction, TraceNode, Tracer, TransactionTrace},
@@ -296,7 +296,7 @@ fn of_trace<T: Serialize>(
     params: Params<'_>,
     show: impl FnOnce(&TransactionTrace) -> T,
 ) -> HandlerResult {
-    let TransactionPlace::Mined(header, index) = view.locate(params.hash(0, "transaction hash")?, None)?
+    let TransactionLocation::Mined(header, index) = view.locate(params.hash(0, "transaction hash")?, None)?
     else {
         return absent();
     };

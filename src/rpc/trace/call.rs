@@ -13,7 +13,7 @@ use super::{
     vm::VmCode,
 };
 use crate::{
-    engine::{TransactionPlace, View},
+    engine::{TransactionLocation, View},
     exec::{
         CallMessage,
         trace::{HAS_VM_TRACES, Tracer, TransactionTrace},
@@ -99,7 +99,7 @@ pub(super) const REPLAY_TRANSACTION: Method = Method::read(
     |view, params| {
         let types = TraceTypes::read(params, 1)?;
         let hash = params.hash(0, "transaction hash")?;
-        let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
+        let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else { return absent() };
         match traces(view, &header, types.tracer(), Some(index))?.first() {
             Some(trace) => Ok(verified(&types.run_trace(trace))?.about(&header)),
             None => absent(),

@@ -19,7 +19,7 @@ use super::{
     params::Params,
 };
 use crate::{
-    engine::{BlockHeader, TransactionPlace, View},
+    engine::{BlockHeader, TransactionLocation, View},
     exec::trace::{Tracer, TransactionTrace},
 };
 
@@ -90,11 +90,11 @@ fn of_transaction(
     params: Params<'_>,
 ) -> Result<Option<(BlockHeader, Vec<TransactionTrace>)>, Failure> {
     match view.locate(params.hash(0, "transaction hash")?, None)? {
-        TransactionPlace::Mined(header, index) => {
+        TransactionLocation::Mined(header, index) => {
             let traces = traces(view, &header, Tracer::CALLS, Some(index))?;
             Ok(Some((header, traces)))
         }
-        TransactionPlace::Pending(_) | TransactionPlace::Unknown => Ok(None),
+        TransactionLocation::Pending(_) | TransactionLocation::Unknown => Ok(None),
     }
 }
 
