@@ -1,4 +1,4 @@
-//! One transaction of any fields on a small world: refused without a trace, or executed the same way twice, with every
+//! One transaction of any fields on a small state: refused without a trace, or executed the same way twice, with every
 //! wei accounted for; the same message as a local call comes to the same.
 
 use alloy_primitives::{Address, B256, U256};
@@ -19,11 +19,11 @@ use crate::input::Input;
 /// Gas that the list of transactions has.
 const LIST_GAS: u64 = 6_000_000;
 
-/// The bytes as a world and a transaction.
+/// The bytes as a genesis block and a transaction.
 pub fn check(data: &[u8]) {
     let mut input = Input::new(data);
     let network = network(input.byte());
-    let genesis = world(&mut input, &network);
+    let genesis = genesis_block(&mut input, &network);
     let mut header = genesis.header.header().clone();
     (header.shape, header.number) = (network.header_shape(1), 1);
     header.minimum_gas_price = SignedUint::from(u64::from(input.byte() % 2));
@@ -55,7 +55,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// Regtest's accounts, and three contracts, as block 0 has them.
-fn world(input: &mut Input<'_>, network: &Network) -> GenesisBlock {
+fn genesis_block(input: &mut Input<'_>, network: &Network) -> GenesisBlock {
     let mut alloc = Genesis::regtest().alloc;
     for index in 0..3 {
         let contract = AllocatedContract { code: program(input).into(), storage: vec![] };

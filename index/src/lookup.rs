@@ -19,7 +19,7 @@ pub struct IndexedBlock {
     pub proof: Proof,
     /// The transactions.
     pub transactions: Vec<Transaction>,
-    /// Their senders.
+    /// The senders of the transactions, in their order.
     pub senders: Vec<Address>,
     /// The receipts.
     pub receipts: Vec<Receipt>,

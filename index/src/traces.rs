@@ -21,7 +21,7 @@ pub struct IndexedTrace {
     pub trace: Trace,
     /// Hash of its transaction.
     pub transaction: B256,
-    /// Its block.
+    /// The block of the traced transaction.
     pub block: BlockRef,
 }
 

@@ -89,7 +89,7 @@ pub struct Allocation {
 /// A contract of the allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllocatedContract {
-    /// Its code.
+    /// The code of the contract.
     pub code: Bytes,
     /// Storage cells; the values are kept as written.
     pub storage: Vec<(U256, Bytes)>,

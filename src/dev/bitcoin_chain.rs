@@ -48,7 +48,7 @@ pub struct BitcoinBlocks {
 /// The newest Bitcoin block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitcoinTip {
-    /// Its height.
+    /// The height of the block.
     pub height: u32,
     /// Its hash in internal byte order.
     pub hash: B256,

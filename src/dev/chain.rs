@@ -30,7 +30,7 @@ const MAX_EVENTS: usize = 10_000;
 pub enum DevEvent {
     /// A mined, submitted or imported block became the head.
     Mined {
-        /// Its header.
+        /// The header of the block.
         header: VerifiedHeader,
         /// Number of its transactions, without REMASC's.
         transactions: usize,

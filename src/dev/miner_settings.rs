@@ -40,7 +40,7 @@ pub struct MinerSettings {
 pub struct Assembled {
     /// The header without its proof of work.
     pub header: Header,
-    /// Its uncles.
+    /// The uncles that the block lists.
     pub uncles: Vec<Header>,
     /// Its transactions, REMASC's last.
     pub transactions: Vec<Transaction>,

@@ -10,7 +10,7 @@ use crate::types::{Asker, Transaction};
 /// A transaction that waits for a block.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingTransaction<'a> {
-    /// Its hash.
+    /// The hash of the transaction.
     pub hash: B256,
     /// Its sender, from the signature or impersonated.
     pub sender: Address,

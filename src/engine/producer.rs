@@ -20,11 +20,11 @@ use crate::{
 pub struct PendingBlock {
     /// The header, without proof of work.
     pub header: PendingHeader,
-    /// Its transactions.
+    /// The transactions of the block.
     pub body: Arc<VerifiedBody>,
-    /// Their receipts.
+    /// The receipts of the transactions.
     pub receipts: Arc<VerifiedReceipts>,
-    /// Its uncles.
+    /// The uncles that the block lists.
     pub uncles: Arc<VerifiedUncles>,
     /// The result of its execution; the receipts are taken out.
     pub executed: ExecutedBlock,

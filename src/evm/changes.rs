@@ -20,7 +20,7 @@ pub struct StateChanges {
 /// An account after the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedAccount {
-    /// Its address.
+    /// The address of the account.
     pub address: Address,
     /// Nonce.
     pub nonce: u64,

@@ -25,7 +25,7 @@ use crate::types::{Asker, Block, Header, Receipt, SealedHeader, Transaction};
 /// The result of importing a block.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// Its header.
+    /// The header of the block.
     pub header: VerifiedHeader,
     /// The effect on the head.
     pub change: HeadChange,

@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 4 << 20;
 /// A block that joined or left the canonical chain.
 #[derive(Debug, Clone)]
 pub struct EventBlock {
-    /// Its header.
+    /// The header of the block.
     pub header: VerifiedHeader,
     /// Its transactions and receipts.
     pub block: Arc<StoredBlock>,

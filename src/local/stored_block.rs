@@ -28,9 +28,9 @@ const LOG_SIZE: usize = 256;
 /// The parts of a block besides its header and uncles.
 #[derive(Debug, Clone)]
 pub struct StoredBlock {
-    /// Its transactions.
+    /// The transactions of the block.
     pub body: Arc<VerifiedBody>,
-    /// Their receipts.
+    /// The receipts of the transactions.
     pub receipts: Arc<VerifiedReceipts>,
     /// The transactions' senders; the zero address for REMASC's.
     pub senders: Vec<Address>,

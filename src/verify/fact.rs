@@ -27,7 +27,7 @@ pub enum ProvenFact {
     },
     /// An account, or its absence.
     Account {
-        /// Its address.
+        /// The address of the account.
         address: Address,
         /// Its state; `None` if it does not exist.
         account: Option<AccountState>,

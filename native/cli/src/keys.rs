@@ -49,7 +49,7 @@ work while the server runs, and take effect at once.";
 pub enum KeysAction {
     /// Make a key and print it; it is shown this once
     Create {
-        /// Its limits.
+        /// The limits of the new key.
         #[command(flatten)]
         limits: LimitArgs,
     },

@@ -10,7 +10,7 @@ use crate::keys::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Registry};
 pub struct KeyAccess {
     /// The keys.
     pub keys: Arc<dyn KeyLookup>,
-    /// Their counters.
+    /// The counters of the keys.
     pub quotas: Arc<dyn Quotas>,
     /// The owners of their filters.
     pub filters: Arc<dyn FilterOwners>,

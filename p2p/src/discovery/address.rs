@@ -13,7 +13,7 @@ const FIRST_PORT: u16 = 1024;
 /// A node and where it is: one port for UDP and TCP, as the reference passes it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRecord {
-    /// Its id.
+    /// The public key of the node.
     pub id: NodeId,
     /// Its address; one that was IPv4 in IPv6 is written as IPv4.
     pub address: SocketAddr,

@@ -18,7 +18,7 @@ pub const DATAGRAM_MAX: usize = 2048;
 /// A datagram whose hash is right and whose content was read. Who sent it is not known before [`Self::sender`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Datagram {
-    /// Its message.
+    /// The message in the datagram.
     pub packet: Packet,
     signed: B256,
     signature: [u8; SIGNATURE_BYTES],

@@ -44,7 +44,7 @@ pub struct Endpoint {
 pub struct Neighbor {
     /// Where it is said to be.
     pub endpoint: Endpoint,
-    /// Its id.
+    /// The public key of the node.
     pub id: NodeId,
 }
 

@@ -29,7 +29,7 @@ const CLIENT_BYTES_MAX: usize = 128;
 pub struct Capability {
     /// Its name, in printable ASCII; any other byte is shown as `?`.
     pub name: String,
-    /// Its version.
+    /// The version of the protocol.
     pub version: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct Hello {
     pub version: u64,
     /// The client's name: at most 128 characters of printable ASCII, any other byte shown as `?`.
     pub client_id: String,
-    /// Its protocols.
+    /// The protocols that the sender speaks.
     pub capabilities: Vec<Capability>,
     /// Its TCP port, 0 if it does not listen.
     pub listen_port: u16,

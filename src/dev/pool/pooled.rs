@@ -10,7 +10,7 @@ use crate::types::{Asker, Transaction};
 pub struct Pooled {
     /// The transaction.
     pub transaction: Transaction,
-    /// Its hash.
+    /// The hash of the transaction.
     pub hash: B256,
     /// Its sender, from the signature or impersonated.
     pub sender: Address,

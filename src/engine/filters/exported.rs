@@ -23,7 +23,7 @@ pub struct ExportedFilter {
     pub rights: u64,
     /// Whether there was no poll yet.
     pub fresh: bool,
-    /// Its spec.
+    /// What the filter selects.
     pub spec: FilterSpec,
     /// The blocks that it has reported last, oldest first.
     pub reported: Vec<ReportedBlock>,

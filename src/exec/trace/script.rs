@@ -93,7 +93,7 @@ pub trait ScriptRun {
 pub struct ScriptStep<'a> {
     /// The opcode.
     pub opcode: u8,
-    /// Its name.
+    /// The name of the opcode.
     pub name: Cow<'static, str>,
     /// Position in the code.
     pub pc: usize,
@@ -143,7 +143,7 @@ pub struct ScriptFrame<'a> {
 pub struct ScriptContext<'a> {
     /// Whether it creates a contract.
     pub creates: bool,
-    /// Its sender.
+    /// The sender of the transaction or call.
     pub from: Address,
     /// The account it is sent to, or the contract that it creates.
     pub to: Address,

@@ -18,11 +18,11 @@ const REVERTED: &str = "execution reverted";
 /// The block of the transactions that a script traces.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptBlock {
-    /// Its number.
+    /// The number of the block.
     pub number: u64,
     /// Its hash; `None` for calls, which are in no block.
     pub hash: Option<B256>,
-    /// Its rules.
+    /// The rules of the network at the block.
     pub rules: RuleSet,
 }
 

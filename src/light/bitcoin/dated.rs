@@ -52,7 +52,7 @@ pub struct DatedHeader {
     pub hash: B256,
     /// Hash of the Bitcoin block that its proof names as the parent, in internal byte order; zero without a proof.
     pub parent: B256,
-    /// Its work.
+    /// The work of the header.
     pub work: U256,
     /// The time that it states, in seconds since 1970.
     pub time: u64,

@@ -48,9 +48,9 @@ pub struct UpstreamState {
     pub announced: Option<u64>,
     /// If it is resting: for how many milliseconds more, and why.
     pub resting: Option<(u64, SyncFault)>,
-    /// Its record.
+    /// How the upstream has answered so far.
     pub record: UpstreamRecord,
-    /// Its offer.
+    /// The kinds of requests that the upstream answers.
     pub can: Capabilities,
 }
 

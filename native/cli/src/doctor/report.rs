@@ -145,7 +145,7 @@ pub struct DoctorReport {
     pub version: &'static str,
     /// Name of the network.
     pub network: String,
-    /// Its chain id.
+    /// The chain id of the network.
     pub chain_id: u64,
     /// The value of `--checkpoint`.
     pub checkpoint: Option<String>,

@@ -41,7 +41,7 @@ pub struct DayUsage {
     pub day: u64,
     /// Requests within the limits.
     pub requests: u64,
-    /// Their weight.
+    /// The weight of the requests.
     pub weight: u64,
     /// Messages that a limit refused.
     pub refused: u64,

@@ -17,7 +17,7 @@ const ALONE: Duration = Duration::from_millis(5_000);
 /// The blocks of a front end, and what its messages see of them.
 pub(crate) trait HeadDisplay {
     type Chain;
-    /// Its newest block.
+    /// The newest block of a chain.
     fn head_of(chain: &Self::Chain) -> BlockRef;
     /// The verified chain up to a block; `None` if the block is not on it.
     fn up_to(&self, block: &B256) -> Option<Self::Chain>;

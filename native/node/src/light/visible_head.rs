@@ -43,7 +43,7 @@ pub struct VisibleHead {
 pub struct VisibleChain(ChainView);
 
 impl VisibleChain {
-    /// Its newest block.
+    /// The newest block of the chain.
     pub fn head(&self) -> BlockRef {
         let head = self.0.head();
         BlockRef { number: head.number, hash: head.hash() }

@@ -38,7 +38,7 @@ pub(super) enum Tag {
     Failed,
     /// A question of the script about the present instruction or state.
     Query,
-    /// Its answer.
+    /// The answer to a question.
     Answer,
     /// Why there is none.
     Refusal,

@@ -21,12 +21,12 @@ pub enum Command {
     List,
     /// Revoke a key, for good.
     Revoke {
-        /// Its id.
+        /// The id of the key.
         id: String,
     },
     /// Change the name or limits of a key.
     Limit {
-        /// Its id.
+        /// The id of the key.
         id: String,
         /// The changes.
         change: KeyChange,
@@ -45,9 +45,9 @@ pub struct KeySummary {
     pub created: u64,
     /// When it was revoked, in seconds since 1970.
     pub revoked: Option<u64>,
-    /// Its rules.
+    /// What the key may do, and its limits.
     pub rules: KeyRules,
-    /// Its usage.
+    /// What has been used of the limits.
     pub usage: KeyUsage,
 }
 

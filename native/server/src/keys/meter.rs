@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Charge {
     /// Requests in the message.
     pub requests: u32,
-    /// Their weight together.
+    /// The weight of all calls together.
     pub weight: u64,
     /// The requests by namespace of their methods.
     pub classes: Vec<(&'static str, u32)>,
@@ -28,7 +28,7 @@ pub struct Charge {
 pub struct KeyUsage {
     /// Requests within the limits.
     pub requests: u64,
-    /// Their weight.
+    /// The weight of the requests.
     pub weight: u64,
     /// Messages that were refused because of a limit.
     pub refused: u64,

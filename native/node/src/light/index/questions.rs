@@ -58,7 +58,7 @@ pub struct LogQuestion {
 pub enum LogReply {
     /// All logs.
     All {
-        /// Their number.
+        /// Number of the logs.
         count: usize,
         /// A JSON array of log objects, in the order of the chain.
         logs: Box<RawValue>,
@@ -99,7 +99,7 @@ pub struct TraceQuestion {
 pub enum TraceReply {
     /// The traces up to a block.
     Found {
-        /// Their number.
+        /// Number of the traces.
         count: usize,
         /// How many of those to leave out were there.
         skipped: usize,
