@@ -281,9 +281,9 @@ fn filters_report_blocks_once_they_are_deep_enough() {
     let (mut mined, mut client, filters) = world(ClientConfig { min_depth: 3, ..ClientConfig::default() });
     mined.grow(5, 30);
     mined.follow_at(&mut client, 60_000);
-    let told = mined.ask(&mut client, "eth_getFilterChanges", json!([filters[0]]));
+    let reported = mined.ask(&mut client, "eth_getFilterChanges", json!([filters[0]]));
     let expected: Vec<B256> = mined.blocks[18..=22].iter().map(|(header, _)| header.hash()).collect();
-    assert_eq!(told["result"], json!(expected));
+    assert_eq!(reported["result"], json!(expected));
 }
 
 /// Lets a client follow a Bitcoin chain of which no source has shown a block.
@@ -366,10 +366,14 @@ fn a_side_block_by_hash_is_connected_and_has_no_depth() {
     let (mut mined, mut client, _) = world(ClientConfig::default());
     let branch = mined.fork(4);
     let tip = branch.last().unwrap();
-    let told = mined.ask(&mut client, "rootlight_verification", json!([tip.hash()]))["result"].clone();
-    assert_eq!((&told["level"], &told["origin"]), (&json!("verified"), &json!("mined")), "{told}");
-    assert_eq!((&told["canonical"], &told["depth"]), (&json!(false), &json!("0x0")), "{told}");
-    assert_eq!(told["workOnTop"], Value::Null);
+    let reported = mined.ask(&mut client, "rootlight_verification", json!([tip.hash()]))["result"].clone();
+    assert_eq!(
+        (&reported["level"], &reported["origin"]),
+        (&json!("verified"), &json!("mined")),
+        "{reported}"
+    );
+    assert_eq!((&reported["canonical"], &reported["depth"]), (&json!(false), &json!("0x0")), "{reported}");
+    assert_eq!(reported["workOnTop"], Value::Null);
     let head = ask(&mut client, "eth_blockNumber", json!([]))["result"].clone();
     assert_eq!(head, json!(format!("{:#x}", START + 20)), "the head stays where it is");
     let asked: Vec<&str> = mined.asked.iter().map(|call| call.method).collect();
@@ -401,9 +405,9 @@ fn a_side_block_that_lists_one_uncle_twice_has_no_total_difficulty() {
         let block = mine(header);
         mined.side.push(block.clone());
         mined.side_uncles = Some((block.clone(), list));
-        let told = mined.ask(&mut client, "eth_getBlockByHash", json!([block.hash(), false]));
-        assert_eq!(told["result"]["uncles"], json!(vec![uncle.hash(); times]), "{told}");
-        assert_eq!(told["result"]["totalDifficulty"].is_string(), counts, "{told}");
+        let reported = mined.ask(&mut client, "eth_getBlockByHash", json!([block.hash(), false]));
+        assert_eq!(reported["result"]["uncles"], json!(vec![uncle.hash(); times]), "{reported}");
+        assert_eq!(reported["result"]["totalDifficulty"].is_string(), counts, "{reported}");
     }
 }
 
@@ -430,10 +434,10 @@ fn a_side_block_shown_without_its_proof_is_fetched_from_another_upstream() {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "rootlight_verification",
             "params": [tip.hash()] });
         let mut session = client.open(message.to_string().as_bytes(), mined.now());
-        let told = mined.answers(&mut client, &mut session);
+        let reported = mined.answers(&mut client, &mut session);
         client.close(session);
-        assert_eq!(told["result"]["canonical"], json!(false), "{told}");
-        assert_eq!(told["result"]["origin"], json!("mined"), "{told}");
+        assert_eq!(reported["result"]["canonical"], json!(false), "{reported}");
+        assert_eq!(reported["result"]["origin"], json!("mined"), "{reported}");
         let record = client.sync().upstreams().remove(0).record;
         assert_eq!(record.lies > 0, lies, "{record:?}");
     }
@@ -451,9 +455,9 @@ fn a_side_block_too_far_from_the_chain_is_refused() {
             parent = mine(header);
             mined.side.push(parent.clone());
         }
-        let told = mined.ask(&mut client, "rootlight_verification", json!([parent.hash()]));
-        assert_eq!(told["result"]["canonical"] == json!(false), connects, "{told}");
-        assert_eq!(told["error"].to_string().contains("within 16 headers"), !connects, "{told}");
+        let reported = mined.ask(&mut client, "rootlight_verification", json!([parent.hash()]));
+        assert_eq!(reported["result"]["canonical"] == json!(false), connects, "{reported}");
+        assert_eq!(reported["error"].to_string().contains("within 16 headers"), !connects, "{reported}");
     }
 }
 

@@ -83,7 +83,7 @@ fn an_upstream_may_switch_to_a_branch_of_fewer_blocks() {
         mined.announced_ahead = 1;
         let now = Now { millis: 1_000_000, ..mined.now() };
         while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
-            let told = calls[0].method == "eth_blockNumber";
+            let asks_for_head = calls[0].method == "eth_blockNumber";
             let answer = |call: &UpstreamRequest| match call.method {
                 "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" => {
                     Ok(RawValue::from_string("null".into()).unwrap())
@@ -92,7 +92,7 @@ fn an_upstream_may_switch_to_a_branch_of_fewer_blocks() {
             };
             let answers = calls.iter().map(answer).collect();
             client.sync_feed(0, answers, now);
-            mined.announced_ahead = if told && honest { 0 } else { mined.announced_ahead };
+            mined.announced_ahead = if asks_for_head && honest { 0 } else { mined.announced_ahead };
         }
         assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
         let state = client.sync().upstreams().remove(0);

@@ -110,8 +110,8 @@ fn eth_syncing_is_false_only_at_a_fresh_head() {
     assert!(steps > 4 && client.sync().is_synced());
     for (unix, fresh) in [(time, true), (time + 300, true), (time + 301, false), (time, true)] {
         client.sync_next(0, Now { unix, millis: 1 });
-        let told = syncing(&mut client);
-        assert_eq!(told == false, fresh, "{told}");
+        let reported = syncing(&mut client);
+        assert_eq!(reported == false, fresh, "{reported}");
         let stale = ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["stale"].clone();
         assert_eq!(stale.is_null(), fresh, "{stale}");
     }
@@ -174,8 +174,9 @@ fn uncles_beyond_the_stated_count_are_found() {
         let (mut client, before) = (client, requests(&mined));
         mined.follow_at(&mut client, 60_000);
         assert!(before > 0 && requests(&mined) == before, "{before}");
-        let told = ask(&mut client, "rootlight_verification", json!([]))["result"]["unclesProven"].clone();
-        assert_eq!(told, served);
+        let reported =
+            ask(&mut client, "rootlight_verification", json!([]))["result"]["unclesProven"].clone();
+        assert_eq!(reported, served);
     }
 }
 
@@ -225,9 +226,9 @@ fn false_uncles_are_a_lie_and_reused_uncles_do_not_count() {
     mined.blocks.push((one, vec![other]));
     let client = mined.client();
     let record = client.sync().upstreams().remove(0).record;
-    let told =
+    let reported =
         record.evidence.iter().any(|evidence| evidence.lie && evidence.rule.contains("uncles of block 5011"));
-    assert!(record.lies == 1 && told, "{record:?}");
+    assert!(record.lies == 1 && reported, "{record:?}");
     assert_eq!(client.sync().chain().unwrap().total_difficulty(&mined.head().hash()), None);
 
     mined.blocks.last_mut().unwrap().1 = vec![uncle.clone()];

@@ -330,8 +330,11 @@ fn wrong_proofs_are_written_down() {
         network.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
         let state = network.client.sync().upstreams().remove(0);
         assert!(state.record.demerits > 0 && state.can.absence.is_none(), "{trick:?} {state:?}");
-        let told = |rule: &str| rule.contains("about another branch");
-        assert!(state.record.evidence.iter().any(|evidence| told(&evidence.rule)), "{trick:?} {state:?}");
+        let is_about_branch = |rule: &str| rule.contains("about another branch");
+        assert!(
+            state.record.evidence.iter().any(|evidence| is_about_branch(&evidence.rule)),
+            "{trick:?} {state:?}"
+        );
         assert!(state.record.evidence.iter().all(|evidence| !evidence.lie), "it may be on another branch");
     }
 }

@@ -347,12 +347,12 @@ fn a_trace_that_reads_a_header_without_its_proof_of_work_is_refused() {
     let mut refused = 0;
     for number in 0x259..0x280 {
         let params = json!([format!("{number:#x}")]);
-        let (expected, told) = (honest.call("trace_block", &params), swapped.call("trace_block", &params));
-        let words = told.as_ref().err().map_or("", |error| text(error, "message"));
+        let (expected, given) = (honest.call("trace_block", &params), swapped.call("trace_block", &params));
+        let words = given.as_ref().err().map_or("", |error| text(error, "message"));
         if words.contains("the proof of work of block 600 was not shown") && expected.is_ok() {
             refused += 1;
         } else {
-            assert_eq!(told, expected, "block {number}");
+            assert_eq!(given, expected, "block {number}");
         }
     }
     assert!(refused > 0);

@@ -90,7 +90,7 @@ impl LogsFixture {
 }
 
 /// Block numbers of logs, and whether they are marked as removed.
-fn told(logs: &[Value]) -> Vec<(&str, bool)> {
+fn marks(logs: &[Value]) -> Vec<(&str, bool)> {
     logs.iter().map(|log| (log["blockNumber"].as_str().unwrap(), log["removed"].as_bool().unwrap())).collect()
 }
 
@@ -110,11 +110,11 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
     }
     fixture.follow();
     for id in [&by_logs, &subscribed] {
-        assert_eq!(told(&fixture.changes(id)), [("0x2", false), ("0x4", false)]);
+        assert_eq!(marks(&fixture.changes(id)), [("0x2", false), ("0x4", false)]);
         assert!(fixture.changes(id).is_empty(), "logs are reported once");
     }
     let found = fixture.get("eth_getFilterLogs", json!([by_logs]));
-    assert_eq!(told(found.as_array().unwrap()), [("0x2", false), ("0x4", false)]);
+    assert_eq!(marks(found.as_array().unwrap()), [("0x2", false), ("0x4", false)]);
     let hashes = fixture.changes(&by_blocks);
     let shown = fixture.changes(&heads);
     assert_eq!(hashes.len(), 3);
@@ -135,7 +135,7 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
     let asked_before = fixture.light.rounds;
     let expected = [("0x2", true), ("0x4", true), ("0x3", false), ("0x5", false)];
     for id in [&by_logs, &subscribed] {
-        assert_eq!(told(&fixture.changes(id)), expected);
+        assert_eq!(marks(&fixture.changes(id)), expected);
     }
     assert!(fixture.light.rounds > asked_before, "receipts are fetched and proven");
     let numbers = |heads: &[Value]| heads.iter().map(|head| head["number"].clone()).collect::<Vec<_>>();
@@ -173,7 +173,7 @@ fn a_poll_without_proof_is_an_error_and_loses_nothing() {
     let refused = fixture.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
     assert_eq!(refused["code"], -32002, "{refused}");
     fixture.light.upstream.without = SERVICES.to_vec();
-    assert_eq!(told(&fixture.changes(&id)), [("0x2", false)]);
+    assert_eq!(marks(&fixture.changes(&id)), [("0x2", false)]);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
             assert!(fixture.changes(id).is_empty(), "{asker:?}");
         }
         // No method of the table tells of it.
-        let told = |fixture: &mut LogsFixture, hash: &Value| -> Vec<String> {
+        let marks = |fixture: &mut LogsFixture, hash: &Value| -> Vec<String> {
             let about = CallSubjects { hash: hash.clone(), account: ALICE.into(), filter: ids[0].clone() };
             let calls = methods().filter(|method| !method.writes() && !method.watches());
             let calls = calls.flat_map(|method| params(method, &about).map(|params| (method.name, params)));
@@ -274,8 +274,8 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
         };
         let unknown = Value::from(format!("0x{}", "ab".repeat(32)));
         // The first time, the client learns what its upstream can do.
-        told(&mut fixture, &unknown);
-        for (sent, unsent) in told(&mut fixture, &hash).iter().zip(&told(&mut fixture, &unknown)) {
+        marks(&mut fixture, &unknown);
+        for (sent, unsent) in marks(&mut fixture, &hash).iter().zip(&marks(&mut fixture, &unknown)) {
             assert_eq!(sent, unsent, "{asker:?}");
         }
     }
@@ -359,15 +359,15 @@ fn only_remembered_blocks_and_logs_are_taken_back() {
     let before = fixture.dev.get("evm_snapshot", json!([]));
     fixture.block(true);
     fixture.follow();
-    assert_eq!(told(&fixture.changes(&id)), [("0x2", false)]);
+    assert_eq!(marks(&fixture.changes(&id)), [("0x2", false)]);
     fixture.empty(256);
     fixture.block(true);
     fixture.follow();
-    assert_eq!(told(&fixture.changes(&id)), [("0x103", false)]);
+    assert_eq!(marks(&fixture.changes(&id)), [("0x103", false)]);
     fixture.dev.get("evm_revert", json!([before]));
     fixture.empty(260);
     fixture.follow();
-    assert_eq!(told(&fixture.changes(&id)), [("0x103", true)], "256 blocks are remembered");
+    assert_eq!(marks(&fixture.changes(&id)), [("0x103", true)], "256 blocks are remembered");
 
     let mut fixture = LogsFixture::with(LOGS_MANY);
     let id = fixture.get("eth_newFilter", json!([{"address": fixture.contract}]));
@@ -402,7 +402,7 @@ fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
     fixture.block(true);
     fixture.follow();
     let found = fixture.get("eth_getLogs", json!([{"address": fixture.contract, "fromBlock": "0x2"}]));
-    assert_eq!(told(found.as_array().unwrap()), [("0x2", false), ("0x7d1", false)], "2,000 blocks");
+    assert_eq!(marks(found.as_array().unwrap()), [("0x2", false), ("0x7d1", false)], "2,000 blocks");
     for (method, params) in [("eth_getLogs", json!([logs])), ("eth_getFilterChanges", json!([polled]))] {
         let error = fixture.light.call(method, &params).unwrap_err();
         assert_eq!(error["code"], -32012, "{method}: {error}");
@@ -423,7 +423,7 @@ fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
     }
     fixture.block(false);
     fixture.follow();
-    assert_eq!(told(&fixture.changes(&subscribed)), [("0x7d1", false)]);
+    assert_eq!(marks(&fixture.changes(&subscribed)), [("0x7d1", false)]);
     // The number of headers for other clients is limited too.
     let headers = fixture.get("rootlight_getHeaders", json!(["0x10", "0x400"]));
     let headers = decode_headers(headers.as_str().unwrap(), 1_024, &Network::regtest()).unwrap();

@@ -78,8 +78,8 @@ fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_
     fixture.block();
     fixture.follow();
     fixture.carry(&logs, 0);
-    let told = fixture.ask(1, "eth_getFilterChanges", json!([logs]));
-    assert_eq!(places(&told), [("0x2".into(), false), ("0x3".into(), false)]);
+    let answer = fixture.ask(1, "eth_getFilterChanges", json!([logs]));
+    assert_eq!(places(&answer), [("0x2".into(), false), ("0x3".into(), false)]);
     fixture.carry(&logs, 1);
     assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
 
@@ -132,10 +132,10 @@ fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions
     // A page of another origin is an asker of its own, also at other hosts.
     let page =
         Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()), 1);
-    let told = page.owner().asker.shared_id();
+    let answer = page.owner().asker.shared_id();
     fixture.hosts[1].connection = Some(std::sync::Arc::new(page));
     let of_page = fixture.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
-    fixture.hosts[1].client.announce_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), told), (hash(2), 0)]);
+    fixture.hosts[1].client.announce_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), answer), (hash(2), 0)]);
     assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([of_page])), json!([hash(4)]));
     fixture.hosts[1].connection = None;
     for id in [polled, subscribed] {

@@ -159,8 +159,8 @@ fn a_poll_names_the_pinned_block() {
         let asked = asked.map(|call| serde_json::from_str::<Value>(&call.params).unwrap());
         assert_eq!(asked, Some(expected), "{method} {params} {answer}");
         // An upstream without receipts has no logs either.
-        let told = answer["level"] == "unproven" || method == "eth_getLogs";
-        assert!(told, "{method} {params} {answer}");
+        let answered = answer["level"] == "unproven" || method == "eth_getLogs";
+        assert!(answered, "{method} {params} {answer}");
     }
 }
 
@@ -261,10 +261,10 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
     let silent: fn(&str) -> UpstreamResponse = |_| Err(RequestFailure::Transport("gone".into()));
     let low: fn(&str) -> UpstreamResponse = |_| error("nonce too low");
     let no: fn(&str) -> UpstreamResponse = |_| error("no");
-    let told = [[low, no], [silent, low], [low, silent]];
+    let answered = [[low, no], [silent, low], [low, silent]];
     let unsent = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x10"}]);
     let unsent = dev.get("eth_signTransaction", unsent);
-    for answers in told {
+    for answers in answered {
         let (answer, _, _, mut light) = send(answers, &dev, &unsent);
         assert_eq!(answer, Err(json!({"code": -32010, "message": "nonce too low"})));
         assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, "pending"])), Ok(json!("0x10")));
@@ -276,8 +276,8 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
         |_| raw("\"0x1111111111111111111111111111111111111111111111111111111111111111\"");
     let (answer, _, _, mut light) = send([other, other], &dev, &signed);
     assert_eq!(answer.unwrap_err()["code"], -32002);
-    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
-    assert!(told[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("another hash"), "{told}");
+    let answered = light.call("rootlight_upstreams", &json!([])).unwrap();
+    assert!(answered[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("another hash"), "{answered}");
 
     // A transaction for another chain, or bytes that are not a transaction, are sent to no upstream.
     let mut garbled = signed.as_str().unwrap().to_owned();

@@ -176,8 +176,11 @@ fn a_reference_node_with_draft_proofs_proves_existing_values() {
     for method in ["eth_getBalance", "eth_getCode", "eth_getStorageAt", "eth_call"] {
         assert!(found.equal[method] > 5 && found.refused[method] > 0, "{method}: {found:?}");
     }
-    let told = light.call("rootlight_upstreams", &json!([])).unwrap()[0].take();
-    assert!(told["absenceProofs"] == false && told["demerits"] == 0, "limited, but not misbehaviour: {told}");
+    let status = light.call("rootlight_upstreams", &json!([])).unwrap()[0].take();
+    assert!(
+        status["absenceProofs"] == false && status["demerits"] == 0,
+        "limited, but not misbehaviour: {status}"
+    );
 }
 
 /// Proofs that were recorded from the draft itself, for the recorded block.

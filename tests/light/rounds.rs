@@ -266,18 +266,18 @@ fn a_false_or_incomplete_witness_only_costs_rounds() {
         assert_eq!(answer, Ok(word(1_000)), "{count} nodes omitted");
         assert!((1..=8).contains(&rounds), "{rounds}");
         if count == 100 {
-            let told = light.call("rootlight_upstreams", &json!([])).unwrap();
-            let rule = told[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
-            assert!(rule.contains("nothing of the witness belongs to the state"), "{told}");
+            let upstreams = light.call("rootlight_upstreams", &json!([])).unwrap();
+            let rule = upstreams[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
+            assert!(rule.contains("nothing of the witness belongs to the state"), "{upstreams}");
         }
     }
     // A response without a witness is not a lie.
     let mut light = stage.light(&[]);
     with_witness(&mut light, |value| *value = Value::Null);
     assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
-    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
-    let rule = told[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
-    assert!(rule.contains("says there is none"), "{told}");
+    let upstreams = light.call("rootlight_upstreams", &json!([])).unwrap();
+    let rule = upstreams[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
+    assert!(rule.contains("says there is none"), "{upstreams}");
     // Block 0 executes nothing.
     let mut light = stage.light(&[]);
     let genesis =
@@ -315,10 +315,10 @@ fn surplus_data_of_a_witness_are_dropped() {
     let mut light = stage.light(&[]);
     with_witness(&mut light, |value| value["values"] = vec!["00".repeat(1 << 20); 17].into());
     assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
-    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
+    let upstreams = light.call("rootlight_upstreams", &json!([])).unwrap();
     assert!(
-        told[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("a witness of more than"),
-        "{told}"
+        upstreams[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("a witness of more than"),
+        "{upstreams}"
     );
 }
 

@@ -127,7 +127,7 @@ fn too_many_logs_of_a_long_range_are_refused_with_a_range_that_works() {
 #[test]
 fn a_subscription_gets_many_logs_in_several_polls() {
     let mut dev = with_logs(400_000, 0);
-    let (mut filters, mut told) = (Filters::new(B256::ZERO), Vec::new());
+    let (mut filters, mut reported) = (Filters::new(B256::ZERO), Vec::new());
     // Leaves out the logs of REMASC.
     let filter = LogFilter { addresses: vec![NOBODY.parse().unwrap()], topics: Vec::new() };
     let spec = FilterSpec::Logs { filter, from: 0, to: None };
@@ -143,13 +143,13 @@ fn a_subscription_gets_many_logs_in_several_polls() {
     for _ in 0..5 {
         match filters.poll(id, &*snapshot.view(0, &|| false), 0).unwrap().unwrap() {
             FilterChanges::Logs(logs) => {
-                told.push(logs.iter().map(|(log, _)| log.block.number).collect::<Vec<_>>())
+                reported.push(logs.iter().map(|(log, _)| log.block.number).collect::<Vec<_>>())
             }
             other => panic!("{other:?}"),
         }
     }
     assert_eq!(
-        told,
+        reported,
         [(1..=6).collect::<Vec<_>>(), (7..=12).collect(), (13..=18).collect(), vec![19, 20], vec![]]
     );
 }

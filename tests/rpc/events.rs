@@ -103,13 +103,13 @@ fn a_switch_of_branches_and_back_between_two_polls_is_reported_in_full() {
     let branch = [hash(&mut theirs, 2), hash(&mut theirs, 3)];
     let own = [2, 3, 4].map(|number| hash(&mut third, number));
     let all: Vec<String> = [&own[..1], &branch, &own].concat();
-    let told: Vec<Value> = ours.poll(&heads).iter().map(|head| head["hash"].clone()).collect();
-    assert_eq!(json!(told), json!(all));
+    let reported: Vec<Value> = ours.poll(&heads).iter().map(|head| head["hash"].clone()).collect();
+    assert_eq!(json!(reported), json!(all));
     assert_eq!(json!(ours.poll(&blocks)), json!(all));
     let log = |removed| (own[0].clone(), removed);
     for id in [&logs, &range] {
-        let told = ours.poll(id);
-        assert_eq!(marks(&told), [log(false), log(true), log(false)]);
+        let reported = ours.poll(id);
+        assert_eq!(marks(&reported), [log(false), log(true), log(false)]);
     }
     assert_eq!(ours.poll(&pending), [sent.clone(), sent], "it returned to the pool in between");
     for id in [heads, logs, pending, blocks, range] {
@@ -131,10 +131,10 @@ fn a_revert_reports_the_logs_of_the_blocks_that_it_removes() {
     ours.dev.now += 5;
     ours.get("evm_mine", json!([]));
     let present = hash(&mut ours.dev, 2);
-    let told = ours.poll(&logs);
-    assert_eq!(marks(&told), [(gone.clone(), false), (gone.clone(), true)]);
-    let told: Vec<Value> = ours.poll(&heads).iter().map(|head| head["hash"].clone()).collect();
-    assert_eq!(json!(told), json!([gone, present]));
+    let reported = ours.poll(&logs);
+    assert_eq!(marks(&reported), [(gone.clone(), false), (gone.clone(), true)]);
+    let reported: Vec<Value> = ours.poll(&heads).iter().map(|head| head["hash"].clone()).collect();
+    assert_eq!(json!(reported), json!([gone, present]));
 }
 
 #[test]

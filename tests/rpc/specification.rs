@@ -308,10 +308,10 @@ fn notifications_have_the_stated_shapes() {
         let contract = fixture.contract.clone();
         fixture.dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": contract, "gas": "0x186a0"}]));
         fixture.dev.get("evm_mine", json!([]));
-        let told = fixture.ask("eth_getFilterChanges", &json!([id]))["result"].clone();
+        let changes = fixture.ask("eth_getFilterChanges", &json!([id]))["result"].clone();
         // The development chain never synchronizes.
-        assert_eq!(list(&told).is_empty(), kind == "syncing", "{kind}: {told}");
-        for one in list(&told) {
+        assert_eq!(list(&changes).is_empty(), kind == "syncing", "{kind}: {changes}");
+        for one in list(&changes) {
             match shape["type"].as_str().unwrap() {
                 "header" => {
                     let names: Vec<&Value> = list(&shape["fields"]).iter().collect();

@@ -85,7 +85,7 @@ async fn measure(program: &str, chain: Arc<BlockFile>, more: &[String]) {
     let began = Instant::now();
     let mut client = ClientProcess(command.stdout(Stdio::null()).spawn().expect("the client starts"));
     let head = format!("{:#x}", chain.head());
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         tokio::time::sleep(LOOK).await;
         assert!(began.elapsed() < PATIENCE, "no answer within {PATIENCE:?}");
@@ -94,8 +94,8 @@ async fn measure(program: &str, chain: Arc<BlockFile>, more: &[String]) {
             break;
         }
         let served = upstream.headers.load(Ordering::Relaxed);
-        if served >= told + 40_000 {
-            told = served;
+        if served >= reported + 40_000 {
+            reported = served;
             println!(
                 "{served:>9} blocks {:>7.1} s {:>7} KiB resident",
                 began.elapsed().as_secs_f64(),

@@ -20,8 +20,8 @@ pub(super) fn reworded(error: clap::Error, arguments: &[OsString]) -> clap::Erro
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return error;
     }
-    let told = error.to_string();
-    let mut text = told.clone();
+    let original = error.to_string();
+    let mut text = original.clone();
     for address in addresses(&error) {
         for found in ["unexpected argument", "unrecognized subcommand"] {
             let found = format!("{found} '{address}'");
@@ -33,7 +33,7 @@ pub(super) fn reworded(error: clap::Error, arguments: &[OsString]) -> clap::Erro
     for (phrase, words) in PHRASES {
         text = text.replace(phrase, words);
     }
-    match text == told {
+    match text == original {
         true => error,
         false => clap::Error::raw(error.kind(), text.strip_prefix("error: ").unwrap_or(&text)),
     }

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     /// Answers each request with the next of these results, and counts the questions for the chain id.
-    struct Told {
+    struct ScriptedNode {
         results: Mutex<Vec<UpstreamResult>>,
         asked: Mutex<usize>,
     }
@@ -105,7 +105,7 @@ mod tests {
         Ok(RawValue::from_string(text.to_owned()).unwrap())
     }
 
-    impl Upstream for Told {
+    impl Upstream for ScriptedNode {
         fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
             let is_id = requests[0].method == "eth_chainId";
             let result = if is_id { self.results.lock().unwrap().remove(0) } else { json("1") };
@@ -121,11 +121,11 @@ mod tests {
     #[tokio::test]
     async fn requests_fail_while_the_upstream_is_of_another_network() {
         let silent = || Err(UpstreamError::Timeout(1));
-        let told = Arc::new(Told {
+        let node = Arc::new(ScriptedNode {
             results: Mutex::new(vec![json("\"0x1e\""), silent(), json("\"0x1e\""), json("\"0x21\"")]),
             asked: Mutex::default(),
         });
-        let upstream = of_network(told.clone(), 33);
+        let upstream = of_network(node.clone(), 33);
         let mut told_ids = Vec::new();
         for _ in 0..6 {
             let request = UpstreamRequest::new("eth_blockNumber", "[]".into());
@@ -134,14 +134,14 @@ mod tests {
                 .push(error.map(|error| error.to_string().contains("chain id 30, not 33: use an upstream")));
         }
         assert_eq!(told_ids, [Some(true), None, Some(true), None, None, None]);
-        assert_eq!(*told.asked.lock().unwrap(), 4, "not asked again once it is of the network");
+        assert_eq!(*node.asked.lock().unwrap(), 4, "not asked again once it is of the network");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_upstream_that_turns_to_another_network_is_noticed() {
         let ids = ["\"0x21\"", "\"0x1f\"", "\"0x21\"", "\"0x1f\""].map(json).into();
-        let told = Arc::new(Told { results: Mutex::new(ids), asked: Mutex::default() });
-        let upstream = of_network(told.clone(), 33);
+        let node = Arc::new(ScriptedNode { results: Mutex::new(ids), asked: Mutex::default() });
+        let upstream = of_network(node.clone(), 33);
         let ask = async |method| {
             let request = UpstreamRequest::new(method, "[]".into());
             upstream.request(vec![request]).await.remove(0).is_ok()
@@ -159,13 +159,13 @@ mod tests {
     async fn an_upstream_that_tells_no_chain_id_is_judged_by_its_headers() {
         let unknown = UpstreamError::Rpc { code: -32601, message: "no".into(), data: None };
         for answer in [json("null"), Err(unknown), Err(UpstreamError::NotRecorded(String::new()))] {
-            let told = Arc::new(Told { results: Mutex::new(vec![answer]), asked: Mutex::default() });
-            let upstream = of_network(told.clone(), 33);
+            let node = Arc::new(ScriptedNode { results: Mutex::new(vec![answer]), asked: Mutex::default() });
+            let upstream = of_network(node.clone(), 33);
             for _ in 0..2 {
                 let request = UpstreamRequest::new("eth_blockNumber", "[]".into());
                 assert!(upstream.request(vec![request]).await[0].is_ok());
             }
-            assert_eq!(*told.asked.lock().unwrap(), 1);
+            assert_eq!(*node.asked.lock().unwrap(), 1);
         }
     }
 }

@@ -228,8 +228,8 @@ fn end(config: SessionConfig, said: &[(u64, Vec<u8>)]) -> (Vec<Event>, Option<Di
     }
     session.receive(&other.take_output(), 5);
     let seen = events(&mut session, 5);
-    let told = read(&mut session, &mut other).into_iter().find(|frame| frame.code == 1);
-    (seen, told.map(|frame| DisconnectReason::decode(&frame.payload)))
+    let answer = read(&mut session, &mut other).into_iter().find(|frame| frame.code == 1);
+    (seen, answer.map(|frame| DisconnectReason::decode(&frame.payload)))
 }
 
 #[test]
@@ -294,19 +294,19 @@ fn a_peer_of_another_kind_is_told_why() {
             DisconnectReason::BadProtocol,
         ),
     ];
-    for (said, reason, told) in cases {
-        assert_eq!(end(config(), &said), (vec![Event::Closed(reason.clone())], Some(told)), "{reason}");
+    for (said, reason, answer) in cases {
+        assert_eq!(end(config(), &said), (vec![Event::Closed(reason.clone())], Some(answer)), "{reason}");
     }
-    let (seen, told) = end(config(), &[good_hello.clone(), good_status, (16, status(|_| {}).1)]);
+    let (seen, answer) = end(config(), &[good_hello.clone(), good_status, (16, status(|_| {}).1)]);
     assert!(matches!(&seen[..], [Event::Ready(_), Event::Closed(CloseReason::OutOfOrder(16))]));
-    assert_eq!(told, Some(DisconnectReason::BadProtocol));
-    let (seen, told) = end(config(), &[(1, vec![0xc1, 4])]);
+    assert_eq!(answer, Some(DisconnectReason::BadProtocol));
+    let (seen, answer) = end(config(), &[(1, vec![0xc1, 4])]);
     assert_eq!(seen, [Event::Closed(CloseReason::ByPeer(DisconnectReason::TooManyPeers))]);
-    assert_eq!(told, None);
+    assert_eq!(answer, None);
     for malformed in [vec![], vec![0xc0], vec![0x80], hello(|_| {}).1[..50].to_vec()] {
-        let (seen, told) = end(config(), &[(0, malformed)]);
+        let (seen, answer) = end(config(), &[(0, malformed)]);
         assert!(matches!(&seen[..], [Event::Closed(CloseReason::Malformed(_))]));
-        assert_eq!(told, Some(DisconnectReason::BadProtocol));
+        assert_eq!(answer, Some(DisconnectReason::BadProtocol));
     }
 }
 
@@ -316,9 +316,9 @@ fn unknown_base_messages_are_ignored() {
     let unknown = (3..16).map(|code| (code, vec![0xc0]));
     let said: Vec<_> =
         unknown.chain([(0, hello(id).encode()), (5, vec![]), (16, status().encode())]).collect();
-    let (seen, told) = end(config(), &said);
+    let (seen, answer) = end(config(), &said);
     assert_eq!(
-        (seen, told),
+        (seen, answer),
         (vec![Event::Ready(Box::new(Peer { id, hello: hello(id), status: status() }))], None)
     );
 }
@@ -422,8 +422,8 @@ fn slow_peers_are_closed() {
     accepted.tick(50_000 + SILENCE_TIMEOUT_MS);
     assert_eq!(accepted.next_event(0), Some(Event::Closed(CloseReason::Silence)));
     dialled.receive(&accepted.take_output(), 0);
-    let told = CloseReason::ByPeer(DisconnectReason::PingTimeout);
-    assert_eq!(events(&mut dialled, 0), [Event::Closed(told)]);
+    let answer = CloseReason::ByPeer(DisconnectReason::PingTimeout);
+    assert_eq!(events(&mut dialled, 0), [Event::Closed(answer)]);
 }
 
 #[test]

@@ -175,8 +175,8 @@ impl Driver {
     fn save(&self, changed: bool) {
         let pages = self.client.export();
         let first = pages.first().map_or(0, |page| page.index);
-        let told = changed && self.client.sync().is_by_work();
-        if pages.is_empty() && !told {
+        let is_due = changed && self.client.sync().is_by_work();
+        if pages.is_empty() && !is_due {
             return;
         }
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
@@ -192,7 +192,7 @@ impl Driver {
 
     /// Reports the progress of the first synchronization: start, head, target, headers per second, seconds left if known.
     fn report(&self) {
-        let Some(told) = &self.progress else { return };
+        let Some(callback) = &self.progress else { return };
         let sync = self.client.sync();
         if sync.is_synced() {
             return;
@@ -205,7 +205,7 @@ impl Driver {
             .collect();
         drop(sync);
         // An exception of the listener does not stop the client.
-        let _ = told.apply(&JsValue::NULL, &figures);
+        let _ = callback.apply(&JsValue::NULL, &figures);
     }
 
     /// Called when an upstream announces a new block.

@@ -111,13 +111,13 @@ pub(crate) fn find(name: &str) -> Option<Attack> {
 pub(crate) fn run(name: &str) -> ExitCode {
     let Some(attack) = find(name) else { return ExitCode::FAILURE };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let mut told = std::io::stdin().lines().map_while(Result::ok);
+    let mut commands = std::io::stdin().lines().map_while(Result::ok);
     runtime.block_on(async {
         println!("{}\n{}", (attack.server)().await, attack.question);
-        let address = told.next().and_then(|line| line.parse().ok()).expect("the server's address");
+        let address = commands.next().and_then(|line| line.parse().ok()).expect("the server's address");
         (attack.prepare)(address).await;
         println!("prepared");
-        told.next().expect("the word to go");
+        commands.next().expect("the word to go");
         let Words { good, text } = (attack.attack)(address).await;
         upstream::end();
         println!("{good}\n{text}");

@@ -66,7 +66,7 @@ async fn slow_head(address: SocketAddr) -> Words {
 async fn endless_body(address: SocketAddr) -> Words {
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     let started = Instant::now();
-    let (mut most, mut told, mut rounds) = (0, 0, 0);
+    let (mut most, mut refusals, mut rounds) = (0, 0, 0);
     while started.elapsed() < Duration::from_secs(6) {
         rounds += 1;
         let Ok(mut stream) = connect(address).await else { continue };
@@ -81,13 +81,13 @@ async fn endless_body(address: SocketAddr) -> Words {
         let _ = stream.write_all(format!("{head}Content-Length: 10000000000\r\n\r\n").as_bytes()).await;
         let mut answer = [0; 12];
         let read = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer)).await;
-        told += u32::from(matches!(read, Ok(Ok(_))) && answer.ends_with(b"413"));
+        refusals += u32::from(matches!(read, Ok(Ok(_))) && answer.ends_with(b"413"));
     }
     let text = format!(
-        "{rounds} times; {} MiB of an endless body taken at most; 10 GB announced: 413 {told} times",
+        "{rounds} times; {} MiB of an endless body taken at most; 10 GB announced: 413 {refusals} times",
         most >> 20
     );
-    words(told == rounds && most < 32 << 20, text)
+    words(refusals == rounds && most < 32 << 20, text)
 }
 
 /// A foreign page requests a private key.

@@ -208,7 +208,7 @@ async fn unfinished_messages_end_for_room() -> bool {
     let (server, limits) = (start_service(config(), Arc::new(Long)).await, Limits::new());
     let chosen = HttpUpstream::new(&server.url("/"), within(&limits)).unwrap();
     let (given, requests) = block(u64::MAX, B256::ZERO, transactions(1_400, 5_000));
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut ended_runs) = tokio::sync::mpsc::unbounded_channel();
     let mut asking = Vec::new();
     for _ in 0..6 {
         let (peer, request) = (FakePeer::start_unfinished(200, given.clone()), requests[0].clone());
@@ -245,7 +245,7 @@ async fn unfinished_messages_end_for_room() -> bool {
     // An honest peer may be as slow as the ones that were left.
     let mut for_room = false;
     for _ in 0..asking.len() {
-        let ended: UpstreamResult = told.recv().await.unwrap();
+        let ended: UpstreamResult = ended_runs.recv().await.unwrap();
         // A loaded machine may end a question before the room is wanted.
         let is_fair = matches!(ended, Err(UpstreamError::NoRoom | UpstreamError::Silent(_)));
         assert!(is_fair, "{ended:?}");

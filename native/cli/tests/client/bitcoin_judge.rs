@@ -518,8 +518,9 @@ async fn answers_are_marked_or_where_bitcoin_is_asked_for_refused() {
         let block = response(&strict, "eth_getBlockByNumber", Some(number)).await;
         assert_eq!(block["result"].is_object(), given, "{block}");
         let text = block["error"]["message"].as_str().unwrap_or_default();
-        let told = block["error"]["code"] == -32002 && text.contains("ask for block 596 or an older one");
-        assert_eq!(told, !given, "{block}");
+        let is_refused =
+            block["error"]["code"] == -32002 && text.contains("ask for block 596 or an older one");
+        assert_eq!(is_refused, !given, "{block}");
     }
     fixture.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
     fixture.mine(8).await;

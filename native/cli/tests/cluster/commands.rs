@@ -59,16 +59,16 @@ async fn the_commands_work_as_on_a_file() {
     })
     .await;
 
-    let (code, told) = refusal(&keys(&["limit", key.id(), "--rps", "1"], &flags));
-    assert!(code == 1 && told.contains("is revoked"), "{told}");
-    let (code, told) = refusal(&keys(&["revoke", &key.reveal()], &flags));
-    assert!(code == 1 && told.contains("there is no key") && !told.contains(&key.reveal()[9..]), "{told}");
-    let (code, told) = refusal(&keys(&["create", "--methods", "eth_nothing"], &flags));
-    assert!(code == 2 && told.contains("methods"), "{told}");
-    let (code, told) = refusal(&keys(&["list"], &["--cluster", "redis://localhost"]));
-    assert!(code == 2 && told.contains("--index"), "{told}");
-    let (code, told) = refusal(&keys(&["list"], &["--index", "mysql://me:secret@host/x"]));
-    assert!(code == 2 && told.contains("postgres://USER") && !told.contains("secret"), "{told}");
+    let (code, text) = refusal(&keys(&["limit", key.id(), "--rps", "1"], &flags));
+    assert!(code == 1 && text.contains("is revoked"), "{text}");
+    let (code, text) = refusal(&keys(&["revoke", &key.reveal()], &flags));
+    assert!(code == 1 && text.contains("there is no key") && !text.contains(&key.reveal()[9..]), "{text}");
+    let (code, text) = refusal(&keys(&["create", "--methods", "eth_nothing"], &flags));
+    assert!(code == 2 && text.contains("methods"), "{text}");
+    let (code, text) = refusal(&keys(&["list"], &["--cluster", "redis://localhost"]));
+    assert!(code == 2 && text.contains("--index"), "{text}");
+    let (code, text) = refusal(&keys(&["list"], &["--index", "mysql://me:secret@host/x"]));
+    assert!(code == 2 && text.contains("postgres://USER") && !text.contains("secret"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

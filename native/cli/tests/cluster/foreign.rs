@@ -71,7 +71,7 @@ async fn send(fixture: &FrontEndsFixture, nonce: u64) -> Value {
 }
 
 /// Polls a filter of pending transactions until it tells of one.
-async fn told(fixture: &FrontEndsFixture, filter: &Value, hash: &Value, what: &str) {
+async fn assert_reported(fixture: &FrontEndsFixture, filter: &Value, hash: &Value, what: &str) {
     let mut found = Vec::new();
     fixture
         .until(what, async || {
@@ -90,7 +90,7 @@ async fn pending_transactions_are_reported_after_their_stream_was_replaced() {
     fixture.of_chain("evm_setAutomine", json!([false])).await;
     let old = fixture.ask("eth_newPendingTransactionFilter", json!([])).await;
     let first = send(&fixture, 1).await;
-    told(&fixture, &old, &first, "the first").await;
+    assert_reported(&fixture, &old, &first, "the first").await;
     let (store, now) = (&fixture.stores[0], fixture.stores[0].time().await.unwrap().as_millis());
     let sealed: Vec<(String, Vec<Vec<u8>>)> =
         store.command("XRANGE", "sent:33", &["-", "+"].map(|end| end.into())).await.unwrap();
@@ -115,8 +115,8 @@ async fn pending_transactions_are_reported_after_their_stream_was_replaced() {
         let new = fixture.ask("eth_newPendingTransactionFilter", json!([])).await;
         let hash = send(&fixture, nonce).await;
         nonce += 1;
-        told(&fixture, &new, &hash, &what).await;
-        told(&fixture, &old, &hash, &what).await;
+        assert_reported(&fixture, &new, &hash, &what).await;
+        assert_reported(&fixture, &old, &hash, &what).await;
         let left: Vec<(String, Vec<Vec<u8>>)> =
             store.command("XRANGE", "sent:33", &["-", "+"].map(|end| end.into())).await.unwrap();
         assert!(left.iter().all(|(_, fields)| fields[1].len() == sealed.len()), "{what}: it is removed");
@@ -125,7 +125,7 @@ async fn pending_transactions_are_reported_after_their_stream_was_replaced() {
         put(store, "sent:33", kind).await;
         let hash = send(&fixture, nonce).await;
         nonce += 1;
-        told(&fixture, &old, &hash, kind[0]).await;
+        assert_reported(&fixture, &old, &hash, kind[0]).await;
     }
 }
 

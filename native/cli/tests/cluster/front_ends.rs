@@ -217,8 +217,8 @@ async fn watch_head(
     seen: Arc<AtomicU64>,
     (last, store_fails): (u64, bool),
 ) -> (u32, u32) {
-    let peer = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let caller = Caller::new(key.map_or(peer, |key| peer.of_key(key)), None);
+    let id = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let caller = Caller::new(key.map_or(id, |key| id.of_key(key)), None);
     let (mut answers, mut heads, mut head) = (0, 0, 0);
     while head < last {
         for (method, params) in

@@ -148,8 +148,8 @@ async fn follow(fixture: Arc<ServeFixture>, last: u64) -> Vec<u64> {
         while heads.last().is_some_and(|head| *head < last) {
             let Ok(Some(Ok(message))) = tokio::time::timeout(PATIENCE, socket.next()).await else { break };
             let Ok(text) = message.to_text() else { break };
-            let Ok(told) = serde_json::from_str::<Value>(text) else { continue };
-            if let Some(head) = told["params"]["result"]["number"].as_str() {
+            let Ok(reported) = serde_json::from_str::<Value>(text) else { continue };
+            if let Some(head) = reported["params"]["result"]["number"].as_str() {
                 let head = number(&head.into());
                 // It may tell again of one that was fetched.
                 if heads.last().is_none_or(|known| head > *known) {
@@ -201,13 +201,13 @@ async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked
             })
         })
         .collect();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for block in 1..=last {
         fixture_now.of_chain("evm_mine", json!([])).await;
         if block == 10 {
             assert!(Command::new("kill").args(["-9", &killed]).status().unwrap().success());
         }
-        told.extend(
+        reported.extend(
             fixture_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone(),
         );
         tokio::time::sleep(Duration::from_millis(40)).await;
@@ -218,13 +218,14 @@ async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked
     for client in clients {
         assert!(client.await.unwrap() > 10);
     }
-    told.extend(fixture_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
+    reported
+        .extend(fixture_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
     let mut expected = Vec::new();
     for block in 1..=last {
         let block = fixture_now.of_chain("eth_getBlockByNumber", json!([format!("{block:#x}"), false])).await;
         expected.push(block["hash"].clone());
     }
-    assert_eq!(told, expected, "each block once, in order");
+    assert_eq!(reported, expected, "each block once, in order");
 
     fixture = Arc::into_inner(fixture_now).expect("all clients have ended");
     let metrics = fixture.client.get(&fixture.programs[1].metrics).send().await.unwrap();

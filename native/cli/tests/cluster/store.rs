@@ -93,9 +93,9 @@ async fn a_store_that_stalls_is_not_waited_for_and_one_that_restarts_is_used_aga
     let script = Script::new("return redis.call('INCR', KEYS[1])");
     assert_eq!(store.script::<u32>(&script, "n", &[]).await.unwrap(), 1);
     wait_until("announcements arrive again", || {
-        let told = std::iter::from_fn(|| news.try_recv().ok()).any(|news| news != Announcement::Gap);
+        let is_announced = std::iter::from_fn(|| news.try_recv().ok()).any(|news| news != Announcement::Gap);
         let store = &store;
-        async move { told || store.publish("news", b"again").await.is_err() }
+        async move { is_announced || store.publish("news", b"again").await.is_err() }
     })
     .await;
 }

@@ -105,11 +105,11 @@ async fn a_peer_gets_announced_blocks_by_hash_and_pending_transactions() {
     let accounts = ask(&*node, "eth_accounts", json!([])).await["result"].clone();
     let sent = json!([{ "from": accounts[0], "to": accounts[1], "value": "0x1", "gas": "0x5208" }]);
     let sent = ask(&*node, "eth_sendTransaction", sent).await["result"].clone();
-    let told = peer.next(|push| match push {
+    let hash = peer.next(|push| match push {
         Push::Transactions(items) => items.iter().next().map(|raw| format!("{:#x}", keccak256(raw))),
         _ => None,
     });
-    assert_eq!(json!(told.await), sent);
+    assert_eq!(json!(hash.await), sent);
 
     ask(&*node, "evm_mine", json!([])).await;
     let announced = peer.next(|push| match push {

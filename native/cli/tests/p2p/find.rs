@@ -233,9 +233,9 @@ async fn a_crawl_asks_every_node_once() {
     let finder = roam(&[first.address], book(None)).await;
     let genesis = Network::regtest().genesis_hash;
     let identity = Arc::new(Identity::open(&Network::regtest(), genesis, None).unwrap());
-    let (told, mut visits) = tokio::sync::mpsc::unbounded_channel();
+    let (report, mut visits) = tokio::sync::mpsc::unbounded_channel();
     let crawling = crawl(&finder, CrawlOptions { identity, duration: HANG }, |visited| {
-        let _ = told.send(visited);
+        let _ = report.send(visited);
     });
     let both = async {
         let both: [NodeVisit; 2] = [visits.recv().await.unwrap(), visits.recv().await.unwrap()];

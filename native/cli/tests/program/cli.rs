@@ -70,8 +70,8 @@ fn failures_have_exit_code_1() {
     let out = folder.path().join("out");
     let output = run(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    let told = "error: --upstream: recording /nowhere: no such file";
-    assert!(text(&output.stderr).starts_with(told), "{}", text(&output.stderr));
+    let expected = "error: --upstream: recording /nowhere: no such file";
+    assert!(text(&output.stderr).starts_with(expected), "{}", text(&output.stderr));
     for command in [&["follow"][..], &["light", "--network", "regtest", "--checkpoint", "none"]] {
         let output = run(&[command, &["--upstream", "replay:/nowhere", "--http-port", "0"]].concat());
         assert_eq!(output.status.code(), Some(1), "{command:?}: {}", text(&output.stderr));

@@ -114,11 +114,11 @@ fn a_cause_that_all_upstreams_share_is_told_once() {
     let refusing = || node(|_| ("403 Forbidden", String::new()));
     let [one, two] = [refusing(), refusing()];
     let program = light(&one, &["--upstream", &two]);
-    let told = format!("synchronization stopped: {one}, {two}: ");
+    let expected = format!("synchronization stopped: {one}, {two}: ");
     // Until both have failed, the client synchronizes.
     let error = std::iter::repeat_with(|| error_of(&program, None)).find(|error| error.contains("stopped"));
     let error = error.unwrap();
-    assert!(error.contains(&told) && error.matches("HTTP status 403").count() == 1, "{error}");
+    assert!(error.contains(&expected) && error.matches("HTTP status 403").count() == 1, "{error}");
     assert!(is_documented("refused", &two, &error), "{error}");
 }
 

@@ -143,7 +143,7 @@ async fn a_server_that_is_killed_leaves_a_socket_that_the_next_one_replaces() {
 #[test]
 fn wrong_usage_is_explained() {
     let keys = KeyFolder::new();
-    let told = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let error_text = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     for (arguments, code, text) in [
         (&["create", "--methods", "eth_nonsense"][..], 2, "methods: \"eth_nonsense\" is not one"),
         (&["create", "--contracts", "0x1"], 2, "contracts: \"0x1\" is not one"),
@@ -152,15 +152,15 @@ fn wrong_usage_is_explained() {
         (&["revoke"], 2, "ID"),
     ] {
         let output = keys.give(arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", told(&output));
-        assert!(told(&output).contains(text), "{arguments:?}: {}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", error_text(&output));
+        assert!(error_text(&output).contains(text), "{arguments:?}: {}", error_text(&output));
     }
     let output = run(&["keys", "list"]);
-    assert_eq!((output.status.code(), told(&output).contains("--api-keys FILE")), (Some(2), true));
+    assert_eq!((output.status.code(), error_text(&output).contains("--api-keys FILE")), (Some(2), true));
     let key = keys.create(&[]);
     let output = keys.give(&["revoke", &key]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(!told(&output).contains(&key[9..]), "the error repeats no key: {}", told(&output));
+    assert!(!error_text(&output).contains(&key[9..]), "the error repeats no key: {}", error_text(&output));
     let missing = run(&["keys", "list", "--api-keys", "/nonexistent/keys.redb"]);
     assert_eq!(missing.status.code(), Some(1));
 }

@@ -158,8 +158,9 @@ fn real_headers(folder: &Path) -> Option<Vec<(u64, String)>> {
         let rlp = alloy_primitives::hex::decode(entry["rlp"].as_str().unwrap()).unwrap();
         let header = Header::decode(&rlp, &|number| network.header_shape(number)).unwrap().seal();
         let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": [format!("{:#x}", header.number), false]});
-        let told = json!({"jsonrpc": "2.0", "id": 1, "result": RpcBlock::uncle(&header, None, None, None)});
-        lines.push_str(&format!("{}\n", json!({"request": ask, "response": told})));
+        let reported =
+            json!({"jsonrpc": "2.0", "id": 1, "result": RpcBlock::uncle(&header, None, None, None)});
+        lines.push_str(&format!("{}\n", json!({"request": ask, "response": reported})));
         known.push((header.number, entry["hash"].as_str().unwrap().to_owned()));
     }
     std::fs::write(folder.join("headers.jsonl"), lines).unwrap();
@@ -185,8 +186,8 @@ async fn recorded_headers_of_the_main_network_are_verified() {
             server.ask("rootlight_verification", json!([format!("{number:#x}")])).await["result"].clone();
         let origin = if place == 0 { "checkpoint" } else { "mined" };
         let depth = format!("{:#x}", last - number);
-        let told = [&proof["blockHash"], &proof["level"], &proof["origin"], &proof["depth"]];
-        assert_eq!(told, [hash.as_str(), "verified", origin, &depth], "block {number}");
+        let reported = [&proof["blockHash"], &proof["level"], &proof["origin"], &proof["depth"]];
+        assert_eq!(reported, [hash.as_str(), "verified", origin, &depth], "block {number}");
     }
 }
 
@@ -299,17 +300,17 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
     let hosted = [&light[..], &["--profile", "hosted"]].concat();
     for (arguments, is_shown) in [(&light[..], true), (&hosted, false), (&front_end, false)] {
         let server = start(arguments);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         // The first attempts have failed.
-        while !told.iter().any(|text: &String| text.contains("-32000")) {
+        while !reported.iter().any(|text: &String| text.contains("-32000")) {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            told = vec![
+            reported = vec![
                 client().get(format!("{}/health", server.url())).send().await.unwrap().text().await.unwrap(),
                 server.ask("rootlight_syncStatus", json!([])).await.to_string(),
                 server.ask("eth_blockNumber", json!([])).await.to_string(),
             ];
         }
-        assert_eq!(told.iter().any(|text| text.contains("corp.internal")), is_shown, "{told:?}");
+        assert_eq!(reported.iter().any(|text| text.contains("corp.internal")), is_shown, "{reported:?}");
         for method in ["rootlight_syncStatus", "eth_blockNumber", "eth_gasPrice"] {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": []});
             let page = server.send_from(Some("https://dapp.example"), &message).await.to_string();

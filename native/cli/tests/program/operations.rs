@@ -148,7 +148,7 @@ async fn the_service_manager_is_notified_of_readiness_reloads_and_the_end() {
     let address = folder.path().join("notify");
     let manager = UnixDatagram::bind(&address).unwrap();
     manager.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let told = || {
+    let notified = || {
         let mut buffer = [0; 512];
         let length = manager.recv(&mut buffer).unwrap();
         String::from_utf8_lossy(&buffer[..length]).into_owned()
@@ -156,13 +156,13 @@ async fn the_service_manager_is_notified_of_readiness_reloads_and_the_end() {
     let mut command = rootlight(&[]);
     command.args(["dev", "--http-port", "0"]).env("NOTIFY_SOCKET", &address);
     let mut program = LoggedProgram::start(folder.path(), command);
-    assert!(told().contains("READY=1"));
+    assert!(notified().contains("READY=1"));
     program.signal("HUP");
-    let reloading = told();
+    let reloading = notified();
     assert!(reloading.contains("RELOADING=1") && reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    assert!(told().contains("READY=1"));
+    assert!(notified().contains("READY=1"));
     program.signal("TERM");
-    assert!(told().contains("STOPPING=1"));
+    assert!(notified().contains("STOPPING=1"));
     assert!(program.program.child.wait().unwrap().success());
 }
 

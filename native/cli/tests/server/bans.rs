@@ -166,9 +166,10 @@ async fn with_keys_only_an_operator_key_may_see_bans() {
     // The right ends with the next request, and open WebSockets are closed.
     let (mut socket, _) = connect_async(format!("ws://{near}{operator}")).await.unwrap();
     registry.limit(&record.id, &KeyChange { operator: Some(false), ..KeyChange::default() }).unwrap();
-    let told = tokio::time::timeout(Duration::from_secs(10), socket.next()).await.expect("told in time");
-    let told = told.unwrap().unwrap().into_text().unwrap();
-    assert!(told.contains("the rights of the key have changed"), "{told}");
+    let last_message =
+        tokio::time::timeout(Duration::from_secs(10), socket.next()).await.expect("told in time");
+    let last_message = last_message.unwrap().unwrap().into_text().unwrap();
+    assert!(last_message.contains("the rights of the key have changed"), "{last_message}");
     let answer = post(near, &operator, &[], &call("sco_peerList", json!([]))).await;
     assert_eq!(answer["error"], hidden("sco_peerList"));
 }

@@ -334,8 +334,8 @@ async fn an_address_in_use_is_an_error() {
     let mut again = config();
     again.http_port = server.address.port();
     let error = rootlight_server::Server::bind(again, std::sync::Arc::new(common::Echo)).await.err().unwrap();
-    let told = format!("cannot listen on 127.0.0.1:{}: it is in use: ", server.address.port());
-    assert!(error.to_string().starts_with(&told) && error.to_string().contains("--http-port"), "{error}");
+    let expected = format!("cannot listen on 127.0.0.1:{}: it is in use: ", server.address.port());
+    assert!(error.to_string().starts_with(&expected) && error.to_string().contains("--http-port"), "{error}");
     // An address for documentation, which no machine has.
     let mut foreign = config();
     foreign.host = "192.0.2.1".into();

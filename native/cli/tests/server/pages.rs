@@ -330,9 +330,13 @@ async fn a_filter_of_a_foreign_page_reports_only_its_own_transactions() {
         let sent = get(pages[1], "eth_sendRawTransaction", json!([raw])).await;
         assert!(sent.is_string(), "{sent}");
         get(None, method, params).await;
-        for ((page, filter), told) in pages.into_iter().zip(&filters).zip([true, true, false]) {
+        for ((page, filter), is_notified) in pages.into_iter().zip(&filters).zip([true, true, false]) {
             let changes = get(page, "eth_getFilterChanges", json!([filter])).await;
-            assert_eq!(changes, if told { json!([sent]) } else { json!([]) }, "{page:?} after {method}");
+            assert_eq!(
+                changes,
+                if is_notified { json!([sent]) } else { json!([]) },
+                "{page:?} after {method}"
+            );
         }
     }
 }

@@ -87,12 +87,12 @@ impl Upstream for SharedDevChain {
 /// A WebSocket client that stores notifications.
 struct NotifiedSocket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    told: Vec<(String, Value)>,
+    notified: Vec<(String, Value)>,
 }
 
 impl NotifiedSocket {
     async fn connect(server: &RunningServer) -> Self {
-        Self { stream: connect_async(server.ws("/")).await.unwrap().0, told: Vec::new() }
+        Self { stream: connect_async(server.ws("/")).await.unwrap().0, notified: Vec::new() }
     }
 
     /// Returns the next response; notifications are stored.
@@ -105,7 +105,7 @@ impl NotifiedSocket {
                 return Some(value);
             }
             let id = value["params"]["subscription"].as_str().unwrap().to_owned();
-            self.told.push((id, value["params"]["result"].take()));
+            self.notified.push((id, value["params"]["result"].take()));
         }
     }
 
@@ -125,16 +125,16 @@ impl NotifiedSocket {
     }
 
     /// Waits until this many notifications of a subscription have arrived, and takes them.
-    async fn told(&mut self, id: &Value, count: usize) -> Vec<Value> {
-        let of = |told: &(String, Value)| *id == told.0;
+    async fn notified(&mut self, id: &Value, count: usize) -> Vec<Value> {
+        let of = |notified: &(String, Value)| *id == notified.0;
         for _ in 0..400 {
-            if self.told.iter().filter(|told| of(told)).count() >= count {
+            if self.notified.iter().filter(|notified| of(notified)).count() >= count {
                 break;
             }
             assert_eq!(self.next(Duration::from_millis(50)).await, None);
         }
-        let (mine, others) = std::mem::take(&mut self.told).into_iter().partition(of);
-        self.told = others;
+        let (mine, others) = std::mem::take(&mut self.notified).into_iter().partition(of);
+        self.notified = others;
         let mine: Vec<(String, Value)> = mine;
         mine.into_iter().map(|(_, result)| result).collect()
     }
@@ -162,12 +162,12 @@ async fn follows(dev: &SharedDevChain, contract: &Value, server: &RunningServer,
     for to in [contract, &json!(bob), contract] {
         dev.transact(json!({ "to": to })).await;
     }
-    let seen = socket.told(&heads, 3).await;
+    let seen = socket.notified(&heads, 3).await;
     assert_eq!(numbers(&seen), [at(1), at(2), at(3)]);
     let block = dev.get("eth_getBlockByNumber", json!([at(3), false])).await;
     assert_eq!(seen[2].as_object().unwrap().len(), 14);
     assert!(seen[2].as_object().unwrap().iter().all(|(name, value)| block[name] == *value));
-    let seen = socket.told(&logs, 2).await;
+    let seen = socket.notified(&logs, 2).await;
     assert_eq!(marks(&seen), [(&*at(1), false), (&*at(3), false)]);
     let from_node = dev.get("eth_getLogs", json!([{"fromBlock": at(1), "toBlock": at(3)}])).await;
     assert_eq!(json!(seen), from_node);
@@ -177,16 +177,16 @@ async fn follows(dev: &SharedDevChain, contract: &Value, server: &RunningServer,
     for to in [&json!(bob), contract, &json!(bob), contract] {
         dev.transact(json!({ "to": to })).await;
     }
-    let seen = socket.told(&logs, 4).await;
+    let seen = socket.notified(&logs, 4).await;
     assert_eq!(marks(&seen), [(&*at(1), true), (&*at(3), true), (&*at(2), false), (&*at(4), false)]);
-    let seen = socket.told(&heads, 4).await;
+    let seen = socket.notified(&heads, 4).await;
     assert_eq!(numbers(&seen), [at(1), at(2), at(3), at(4)]);
 
     assert_eq!(socket.get("eth_unsubscribe", json!([logs])).await, true);
     assert_eq!(socket.get("eth_unsubscribe", json!([logs])).await, false);
     dev.transact(json!({ "to": contract })).await;
-    assert_eq!(numbers(&socket.told(&heads, 1).await), [at(5)]);
-    assert!(socket.told(&logs, 0).await.is_empty());
+    assert_eq!(numbers(&socket.notified(&heads, 1).await), [at(5)]);
+    assert!(socket.notified(&logs, 0).await.is_empty());
 }
 
 #[tokio::test]
@@ -199,9 +199,9 @@ async fn a_development_chain_sends_notifications() {
     let mut socket = NotifiedSocket::connect(&server).await;
     let pending = socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
     let hash = dev.transact(json!({ "to": contract })).await;
-    assert_eq!(socket.told(&pending, 1).await, [hash]);
+    assert_eq!(socket.notified(&pending, 1).await, [hash]);
     let syncing = socket.get("eth_subscribe", json!(["syncing"])).await;
-    assert!(socket.told(&syncing, 0).await.is_empty());
+    assert!(socket.notified(&syncing, 0).await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +229,7 @@ async fn a_light_client_sends_notifications_without_subscriptions_of_its_upstrea
         json!({"from": from, "to": from, "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x0"});
     let raw = dev.get("eth_signTransaction", json!([transaction])).await;
     let hash = socket.get("eth_sendRawTransaction", json!([raw])).await;
-    assert_eq!(socket.told(&pending, 1).await, [hash]);
+    assert_eq!(socket.notified(&pending, 1).await, [hash]);
 }
 
 #[tokio::test]
@@ -290,8 +290,8 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     // The subscriptions of a closed connection are removed.
     drop(one);
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
-    let peer = CallerId::new(std::net::Ipv4Addr::LOCALHOST.into());
-    let subscriber = Caller::new(peer, None).with_subscriptions(1);
+    let id = CallerId::new(std::net::Ipv4Addr::LOCALHOST.into());
+    let subscriber = Caller::new(id, None).with_subscriptions(1);
     for _ in 0..200 {
         let body = dev
             .0
@@ -324,7 +324,7 @@ async fn a_switch_of_branches_and_back_between_two_polls_is_notified_in_full() {
     let server = start_service(config(), dev.0.clone()).await;
     let mut socket = NotifiedSocket::connect(&server).await;
     let heads = socket.get("eth_subscribe", json!(["newHeads"])).await;
-    let told = dev.0.with_node(|node| {
+    let notified = dev.0.with_node(|node| {
         let (mut own, mut other) = (node.copy(), node.copy());
         let now = node.now();
         let mine = |node: &mut Box<dyn LocalNode>, count: u64, at: u64| -> Vec<Block> {
@@ -333,19 +333,19 @@ async fn a_switch_of_branches_and_back_between_two_polls_is_notified_in_full() {
             (first..first + count).map(|number| block_of(&mut **node, number)).collect()
         };
         let (a1, b, a) = (mine(&mut own, 1, now), mine(&mut other, 2, now + 5), mine(&mut own, 2, now));
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         for block in a1.iter().chain(&b).chain(&a) {
             node.import(block.clone(), None).unwrap();
         }
         let shown = |block: &Block| json!(block.header.hash().to_string());
         // The first branch is the canonical one at the beginning and again at the end.
-        told.extend(a1.iter().chain(&b).chain(&a1).chain(&a).map(shown));
-        told
+        notified.extend(a1.iter().chain(&b).chain(&a1).chain(&a).map(shown));
+        notified
     });
-    let told = told.unwrap();
+    let notified = notified.unwrap();
     let seen: Vec<Value> =
-        socket.told(&heads, told.len()).await.iter().map(|head| head["hash"].clone()).collect();
-    assert_eq!(seen, told);
+        socket.notified(&heads, notified.len()).await.iter().map(|head| head["hash"].clone()).collect();
+    assert_eq!(seen, notified);
 }
 
 /// A subscriber that misses events must not believe that it has seen all: its socket is closed.

@@ -93,7 +93,7 @@ impl View {
         // The logs of blocks that have left the chain are not reported as removed to who was told of them elsewhere.
         let canonical: HashSet<&str> = known.heads.iter().map(|head| head.hash.as_str()).collect();
         known.logs.retain(|(hash, _), _| canonical.contains(hash.as_str()));
-        known.logs.values_mut().for_each(|told| *told = false);
+        known.logs.values_mut().for_each(|is_reported| *is_reported = false);
         for log in logs {
             if let Some(log_id) = self.log_id(log) {
                 known.logs.insert(log_id, false);
@@ -168,10 +168,10 @@ impl View {
             }
             canonical.insert(record.hash.clone());
         }
-        for ((hash, index), told) in &known.logs {
+        for ((hash, index), is_reported) in &known.logs {
             let record = self.chain.block(hash);
             let at = record.map_or(0, |record| record.number);
-            if *told && (known.unchecked..=last).contains(&at) && !canonical.contains(hash) {
+            if *is_reported && (known.unchecked..=last).contains(&at) && !canonical.contains(hash) {
                 missing.push(format!("removal of log {index} of block {at} {hash}"));
             }
         }
@@ -214,7 +214,7 @@ impl ViewState {
         for gone in self.heads.drain(keep..) {
             self.fetched.remove(&gone.hash);
             // Of a log that was only fetched, no removal is told.
-            self.logs.retain(|(hash, _), told| *told || *hash != gone.hash);
+            self.logs.retain(|(hash, _), is_reported| *is_reported || *hash != gone.hash);
         }
         self.heads.push_back(record);
     }
@@ -307,15 +307,15 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let gone = chain.head();
-        let told = logs(&chain, &gone.hash).await;
+        let removed = logs(&chain, &gone.hash).await;
         tell(&view, &gone).await;
         reorganised.await.unwrap();
         let last = chain.head().number;
         for number in first.number + 1..=last {
             tell(&view, &chain.canonical(number).unwrap()).await;
         }
-        assert_eq!(view.missing(last).len(), told.len(), "the removal of the logs");
-        for mut log in told {
+        assert_eq!(view.missing(last).len(), removed.len(), "the removal of the logs");
+        for mut log in removed {
             log["removed"] = true.into();
             view.tell_log(&log);
         }

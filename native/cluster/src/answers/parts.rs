@@ -23,21 +23,21 @@ type ReservedPart = (Box<RawValue>, Reservation);
 
 impl BlockIndex for IndexSource {
     fn logs(&self, question: LogQuestion) -> BoxFuture<'_, IndexAnswer<LogReply>> {
-        told(async move {
+        with_error_text(async move {
             let chain = self.chain()?;
             self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await
         })
     }
 
     fn traces(&self, question: TraceQuestion) -> BoxFuture<'_, IndexAnswer<TraceReply>> {
-        told(async move {
+        with_error_text(async move {
             let chain = self.chain()?;
             self.long(async { traces::answer(&self.readers().await?.logs, chain, question).await }).await
         })
     }
 
     fn block_part(&self, question: BlockQuestion) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>> {
-        told(async move {
+        with_error_text(async move {
             Ok(match self.part_below(question).await? {
                 Some((part, reserved)) => (Some(part), reserved),
                 None => (None, Reservation::default()),
@@ -50,12 +50,12 @@ impl BlockIndex for IndexSource {
         part: TransactionPart,
         transaction: B256,
     ) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>> {
-        told(async move { Ok((self.found(part, &transaction).await?, Reservation::default())) })
+        with_error_text(async move { Ok((self.found(part, &transaction).await?, Reservation::default())) })
     }
 }
 
 /// The answer with the reason as the text that callers get.
-fn told<'a, T: 'a>(
+fn with_error_text<'a, T: 'a>(
     answer: impl Future<Output = Result<(T, Reservation), NoAnswer>> + Send + 'a,
 ) -> BoxFuture<'a, IndexAnswer<T>> {
     Box::pin(async { answer.await.map_err(|failure| failure.to_string()) })

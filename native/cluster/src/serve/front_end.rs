@@ -93,9 +93,9 @@ impl FrontEnd {
         let fan_out = Arc::new(fan_out);
         let filters = SharedFilters::new(values, seal, sent.clone(), chain);
         let ahead = Arc::new(NextBlockWait::new(light.visible_head(), new_blocks.clone()));
-        let (head, told) = (light.visible_head(), ahead.clone());
+        let (head, announced) = (light.visible_head(), ahead.clone());
         let agreement =
-            Agreement::new(heads_store, head, told, fan_out.clone(), new_blocks, name.clone(), chain);
+            Agreement::new(heads_store, head, announced, fan_out.clone(), new_blocks, name.clone(), chain);
         let tasks = vec![
             tokio::spawn(agreement.run()),
             tokio::spawn(sent.clone().follow(light.clone())),

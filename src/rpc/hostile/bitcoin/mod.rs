@@ -411,8 +411,8 @@ impl<'a> Scenario<'a> {
         let above: Vec<_> = numbers.iter().map(|number| seen.above(&bitcoin, *number)).collect();
         let (tip, judged) = (bitcoin.tip, bitcoin.judged);
         let status = ask(&mut self.client, "rootlight_syncStatus", json!([]))["result"]["bitcoin"].clone();
-        let told = told_classes(&status["tags"]);
-        if status["verdict"] != verdict || told != classes || status["tip"]["height"] != tip {
+        let reported = told_classes(&status["tags"]);
+        if status["verdict"] != verdict || reported != classes || status["tip"]["height"] != tip {
             self.fail(&format!("expected {verdict} {classes:?} at {judged} of {tip}, {dated:?}: {status:#}"));
         }
         *self.tally.verdicts.entry(verdict.into()).or_default() += 1;
