@@ -1,99 +1,91 @@
 //! Text of JSON objects, written member by member. Bytes and numbers need no escapes, and are not read again to find any.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use alloy_primitives::hex;
-use serde::Serialize;
+use serde::{Serialize, ser::Error as _};
 use serde_json::value::RawValue;
 
 use super::write_hex::Quantity;
 
 /// Objects and lists of objects that are being written. The names of members have no characters that need escapes.
 #[derive(Debug, Default)]
-pub(crate) struct ObjectText(String);
+pub(crate) struct ObjectText(Vec<u8>);
 
 impl ObjectText {
     /// A text of about so many bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self(String::with_capacity(bytes))
+        Self(Vec::with_capacity(bytes))
     }
 
     /// Begins an object, whose first member is a text without characters that need escapes.
     pub(crate) fn begin(&mut self, name: &str, word: &str) {
-        for part in ["{\"", name, "\":\"", word, "\""] {
-            self.0.push_str(part);
-        }
+        self.write(&["{\"", name, "\":\"", word, "\""]);
     }
 
     /// Ends the object.
     pub(crate) fn end(&mut self) {
-        self.0.push('}');
+        self.0.push(b'}');
     }
 
     /// Begins a member that is a list, and its first object.
     pub(crate) fn list(&mut self, name: &str) {
         self.name(name);
-        self.0.push('[');
+        self.0.push(b'[');
     }
 
     /// Separates an object of a list from the one before.
     pub(crate) fn next_item(&mut self) {
-        self.0.push(',');
+        self.0.push(b',');
     }
 
     /// Ends the list.
     pub(crate) fn end_list(&mut self) {
-        self.0.push(']');
+        self.0.push(b']');
+    }
+
+    fn write(&mut self, parts: &[&str]) {
+        parts.iter().for_each(|part| self.0.extend_from_slice(part.as_bytes()));
     }
 
     fn name(&mut self, name: &str) {
-        for part in [",\"", name, "\":"] {
-            self.0.push_str(part);
-        }
+        self.write(&[",\"", name, "\":"]);
     }
 
     /// A member that is bytes.
     pub(crate) fn hex(&mut self, name: &str, bytes: &[u8]) {
-        self.name(name);
-        self.0.push_str("\"0x");
-        let (long, rest) = bytes.as_chunks::<32>();
-        long.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<32, false>::new().format(bytes)));
-        // An address has one of these and one of the next.
-        let (half, rest) = rest.as_chunks::<16>();
-        half.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<16, false>::new().format(bytes)));
-        let (short, rest) = rest.as_chunks::<4>();
-        short.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<4, false>::new().format(bytes)));
-        rest.iter().for_each(|byte| self.0.push_str(hex::Buffer::<1, false>::new().format(&[*byte])));
-        self.0.push('"');
+        self.write(&[",\"", name, "\":\"0x"]);
+        let start = self.0.len();
+        self.0.resize(start.saturating_add(bytes.len().saturating_mul(2)), b'0');
+        let digits = self.0.get_mut(start..).unwrap_or_default();
+        let fits = hex::encode_to_slice(bytes, digits).is_ok();
+        debug_assert!(fits, "two digits a byte");
+        self.0.push(b'"');
     }
 
     /// A member that is a number.
     pub(crate) fn quantity(&mut self, name: &str, number: Quantity) {
-        self.name(name);
-        self.0.push('"');
-        number.with_text(|text| self.0.push_str(text));
-        self.0.push('"');
+        number.with_text(|text| self.write(&[",\"", name, "\":\"", text, "\""]));
     }
 
     /// A member of any kind.
     pub(crate) fn member<T: Serialize>(&mut self, name: &str, value: &T) -> serde_json::Result<()> {
         self.name(name);
-        self.0.push_str(&serde_json::to_string(value)?);
+        self.write(&[&serde_json::to_string(value)?]);
         Ok(())
     }
 
     /// The members of an object that has some.
     pub(crate) fn members<T: Serialize>(&mut self, object: &T) -> serde_json::Result<()> {
         let text = serde_json::to_string(object)?;
-        self.0.push(',');
         let members = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-        self.0.push_str(members.unwrap_or_default());
+        self.write(&[",", members.unwrap_or_default()]);
         Ok(())
     }
 
     /// The text as JSON.
     pub(crate) fn into_raw(self) -> serde_json::Result<Box<RawValue>> {
-        RawValue::from_string(self.0)
+        RawValue::from_string(String::from_utf8(self.0).map_err(serde_json::Error::custom)?)
     }
 }
 
