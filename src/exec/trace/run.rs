@@ -227,11 +227,14 @@ impl Inspector for RunTracer {
         if let Some(tracer) = self.vm() {
             tracer.frame_end(&close);
         }
-        if let Some(tracer) = &mut self.calls {
-            tracer.frame_end(close.clone());
-        }
-        if let Some(tracer) = &mut self.steps {
-            tracer.frame_end(close);
+        match (&mut self.calls, &mut self.steps) {
+            (Some(calls), None) => calls.frame_end(close),
+            (Some(calls), Some(steps)) => {
+                calls.frame_end(close.clone());
+                steps.frame_end(close);
+            }
+            (None, Some(steps)) => steps.frame_end(close),
+            (None, None) => {}
         }
     }
 
