@@ -125,7 +125,7 @@ impl Reply {
             MessageForm::Batch => true,
             MessageForm::Single => false,
         };
-        let mut text = String::new();
+        let mut text = String::with_capacity(self.bytes());
         for response in self.responses {
             if is_batch && !matches!(response.id, Id::Absent) {
                 text.push(if text.is_empty() { '[' } else { ',' });
@@ -163,7 +163,6 @@ impl Response {
             Err(error) => ("error", Cow::Owned(error.to_json())),
         };
         let parts = [r#"{"jsonrpc":"2.0","id":"#, self.id.as_json(), ",\"", name, "\":", &value];
-        text.reserve(parts.iter().map(|part| part.len()).fold(1, usize::saturating_add));
         parts.into_iter().for_each(|part| text.push_str(part));
         let Marks { level, start, bitcoin } = self.marks;
         let marks = [("level", level.map(Level::name)), ("start", start), ("bitcoin", bitcoin)];
