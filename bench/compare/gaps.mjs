@@ -16,23 +16,23 @@ const BLOCKS = 1_200;
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
 /**
- * Runs in the page: does some work while a message channel sends itself messages, and returns the longest pause between two of them and the
- * time of the work, in milliseconds. Nothing else can run on the thread during a pause.
+ * Runs in the page: does some work beside a probe that takes a turn each millisecond, and returns the longest pause between two turns and
+ * the time of the work, in milliseconds. Nothing else can run on the thread during a pause. Between its turns the thread is idle: one that is
+ * always busy waits behind other threads for its processor, and the probe would measure its own load.
  */
 async function probed(options, questions) {
   const { createProvider, load } = await import('/index.js');
   if (options?.worker === false) await load();
-  const { port1, port2 } = new MessageChannel();
   const gaps = [];
   let last = performance.now();
   let over = false;
-  port1.onmessage = () => {
+  const turn = () => {
     const now = performance.now();
     gaps.push(now - last);
     last = now;
-    if (!over) port2.postMessage(0);
+    if (!over) scheduler.postTask(turn, { delay: 1, priority: 'user-blocking' });
   };
-  port2.postMessage(0);
+  turn();
   const began = performance.now();
   if (options) {
     const provider = await createProvider(options);
@@ -77,11 +77,10 @@ async function gaps(page, name, options, questions) {
  * nothing that waits for it from outside runs on its thread.
  */
 function probe() {
-  const { port1, port2 } = new MessageChannel();
   globalThis.gaps = [];
   globalThis.started = false;
   let last = performance.now();
-  port1.onmessage = () => {
+  const turn = () => {
     const now = performance.now();
     globalThis.gaps.push(now - last);
     last = now;
@@ -90,9 +89,9 @@ function probe() {
       globalThis.start = globalThis.gaps.splice(0);
       console.info('started');
     }
-    port2.postMessage(0);
+    scheduler.postTask(turn, { delay: 1, priority: 'user-blocking' });
   };
-  port2.postMessage(0);
+  turn();
 }
 
 /** Runs in the built page: the longest gaps of its start, or of the next second. */
