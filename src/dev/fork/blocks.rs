@@ -16,7 +16,7 @@ use super::kept::{
     Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body, kept_place,
     kept_receipts, kept_uncles,
 };
-use super::missing::{Wanted, first};
+use super::missing::{Wanted, in_parts};
 use super::state::ForkState;
 use crate::consensus::{Network, VerifiedHeader, VerifiedUncles};
 use crate::light::{UpstreamRequest, UpstreamResponse};
@@ -56,20 +56,16 @@ pub(super) fn fetch_blocks(
         wanted.headers_of.remove(&hash);
         exchanges.forget(begun);
     }
-    while let Some(part) = first(&wanted.bodies, BLOCKS_AT_ONCE) {
-        bodies(exchanges, blocks, &part)?;
-        for number in &part {
-            wanted.bodies.remove(number);
-        }
+    in_parts(&mut wanted.bodies, BLOCKS_AT_ONCE, |part| {
+        bodies(exchanges, blocks, part)?;
         exchanges.forget(begun);
-    }
-    while let Some(part) = first(&wanted.contents, BLOCKS_AT_ONCE) {
-        contents(exchanges, blocks, &part)?;
-        for number in &part {
-            wanted.contents.remove(number);
-        }
+        Fetched::Ok(())
+    })?;
+    in_parts(&mut wanted.contents, BLOCKS_AT_ONCE, |part| {
+        contents(exchanges, blocks, part)?;
         exchanges.forget(begun);
-    }
+        Fetched::Ok(())
+    })?;
     while let Some(number) = wanted.uncles.first().copied() {
         uncles(exchanges, blocks, number)?;
         wanted.uncles.remove(&number);

@@ -139,9 +139,18 @@ impl Wanted {
     }
 }
 
-/// The first of what is wanted, as many as are fetched at once; `None` if nothing is wanted.
-pub(super) fn first<T: Ord + Clone>(wanted: &BTreeSet<T>, most: usize) -> Option<BTreeSet<T>> {
-    if wanted.is_empty() { None } else { Some(wanted.iter().take(most).cloned().collect()) }
+/// Fetches what is wanted in parts of at most this many, and takes each part out of `wanted` once it is there.
+pub(super) fn in_parts<T: Ord + Clone, E>(
+    wanted: &mut BTreeSet<T>,
+    most: usize,
+    mut fetch: impl FnMut(&BTreeSet<T>) -> Result<(), E>,
+) -> Result<(), E> {
+    while !wanted.is_empty() {
+        let part = wanted.iter().take(most).cloned().collect();
+        fetch(&part)?;
+        wanted.retain(|one| !part.contains(one));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

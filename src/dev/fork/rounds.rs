@@ -6,7 +6,7 @@ use super::blocks::{Blocks, fetch_blocks};
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched};
 use super::kept::Keeper;
-use super::missing::{Wanted, first};
+use super::missing::{Wanted, in_parts};
 use super::state::ForkState;
 use super::values::fetch_values;
 
@@ -69,16 +69,14 @@ impl Rounds {
         keeper: Keeper<'_>,
     ) -> Fetched<()> {
         let begun = exchanges.used();
-        while let Some(part) = first(&wanted.values, VALUES_AT_ONCE) {
-            let learned = fetch_values(exchanges, state, &part)?;
-            for key in &part {
-                wanted.values.remove(key);
-            }
+        in_parts(&mut wanted.values, VALUES_AT_ONCE, |part| {
+            let learned = fetch_values(exchanges, state, part)?;
             exchanges.forget(begun);
             if let Some(keeper) = keeper {
                 keeper.keep_values(&learned);
             }
-        }
+            Fetched::Ok(())
+        })?;
         fetch_blocks(exchanges, &Blocks { state, run: &self.contents, keeper }, wanted)
     }
 }
