@@ -61,8 +61,8 @@ impl Hedges {
         Self { upstreams: alloc::vec![unknown; upstreams], budget: FULL }
     }
 
-    /// Begins a round of requests at `now`, by any monotonic clock. Returns which of an upstream and its spare is asked first, and how
-    /// long that one usually takes, after which the other may be asked: the spare while the upstream is much slower.
+    /// Begins a round of requests at `now`, by any monotonic clock. Returns whether the spare is asked first, because the upstream is
+    /// much slower, and the usual time of the one that is asked first, after which the other one may be asked too.
     pub fn begin(&mut self, upstream: usize, spare: usize, now: u64) -> (bool, u64) {
         self.add(EARNED);
         let usual = |index: usize| self.upstreams.get(index).map_or(MOST, |upstream| upstream.usual);

@@ -93,7 +93,7 @@ const LEGACY: &str = "Rootstock has no EIP-1559 fees. Send a legacy transaction 
 /// What takes the place of the base fee.
 const BASE_FEE: &str = "Rootstock has no base fee. hardhat_setMinGasPrice sets the minimum gas price";
 
-/// What may have a method that a browser module does not have.
+/// The program, or another module of the package, may have a method that this browser module does not have.
 #[cfg(not(feature = "catalogue"))]
 const NATIVE: &str = "the package does not have it. `rootlight methods` lists those of the program";
 

@@ -191,7 +191,7 @@ impl Future for HeadSleep {
             entry.as_mut().reset(end);
         }
         while entry.as_mut().poll(context).is_ready() {
-            // It may be that of an earlier head.
+            // The entry may have fired for an earlier request, whose limit comes sooner.
             if entry.deadline() >= end {
                 return Poll::Ready(());
             }

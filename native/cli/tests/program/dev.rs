@@ -405,7 +405,7 @@ async fn a_new_chain_has_the_chain_id_that_is_given() {
     assert!(dev.banner.contains("Chain id 99 "), "{}", dev.banner);
     assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x63");
     assert_eq!(dev.call("net_version", json!([])).await.unwrap(), "99");
-    // What the accounts sign has this id: the nonce counts, and CHAINID reads it.
+    // The accounts sign transactions for this id, and CHAINID reads the same one.
     send(&dev, TO).await;
     let code = json!({TO: {"code": "0x4660005260206000f3"}});
     let id = dev.call("eth_call", json!([{"to": TO}, "latest", code])).await.unwrap();

@@ -296,7 +296,7 @@ fn a_list_for_a_flag_that_takes_one_value_is_refused() {
     }
 }
 
-/// A file that is no database, as a full disk leaves one, is told with its path and what to do.
+/// The error about a file that is no database, such as a full disk may leave, names its path and says what to do.
 #[test]
 fn a_file_that_is_no_database_is_told_with_its_path() {
     let folder = tempfile::tempdir().unwrap();

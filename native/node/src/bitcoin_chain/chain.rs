@@ -59,7 +59,7 @@ struct Blocks {
     mined_on_tip: u32,
     /// Number of coinbases made.
     made: u64,
-    /// What was there when each change of the development chain began that is in progress: a change, and those inside of it.
+    /// The chain as it was when each change of the development chain that is in progress began, the outermost change first.
     before: Vec<Before>,
 }
 
