@@ -1,4 +1,5 @@
-//! Blocks whose uncles are still to be fetched, from any upstream. Uncles are attached oldest block first.
+//! Blocks whose uncles are still to be fetched, from any upstream. A list that has arrived waits only for lists of its
+//! block's own ancestors: one that an upstream holds back, or is slow to supply, delays no other branch.
 //!
 //! The backlog gives up a list that no upstream can supply now, so that younger blocks do not wait for it. The list is
 //! requested again from each upstream that joins later or later reaches the block's height, because clients that have
@@ -34,6 +35,8 @@ struct PendingUncles {
     /// When a list that has arrived is judged again, in seconds since 1970. Without it, the list waits until another
     /// list is attached.
     due: Option<u64>,
+    /// The ancestor whose list must be attached before this one is judged again, if that list is still expected.
+    earlier: Option<BlockRef>,
     /// Upstreams that had no list, each with the height at which it is asked again: that of the block or of a
     /// descendant that it must show first.
     tried: Vec<(usize, u64)>,
@@ -53,7 +56,7 @@ pub(super) type ShownHeight<'a> = &'a dyn Fn(usize, &BlockRef, u64) -> Option<u6
 
 impl PendingUncles {
     fn new(count: u32, state: FetchState) -> Self {
-        Self { count, state, given_up: false, due: None, tried: Vec::new() }
+        Self { count, state, given_up: false, due: None, earlier: None, tried: Vec::new() }
     }
 
     fn record_miss(&mut self, block: &BlockRef, upstream: usize, shown: ShownHeight<'_>) {
@@ -146,32 +149,48 @@ impl UncleBacklog {
         open.for_each(|(block, entry)| entry.record_miss(block, upstream, shown));
     }
 
-    /// Takes the oldest block, if its uncles have arrived. Blocks before it whose uncles no healthy upstream may have
-    /// are given up. `healthy` lists the healthy upstreams with their heights.
+    /// Gives up the oldest blocks, as long as no healthy upstream may have their uncles. `healthy` lists the healthy
+    /// upstreams with their heights.
+    fn give_up_oldest(&mut self, healthy: &[(usize, u64)], shown: ShownHeight<'_>) {
+        while let Some((block, entry)) = self.blocks.first_key_value() {
+            let may_have = |(peer, height): &(usize, u64)| entry.may_have(block, *peer, *height, shown);
+            let in_vain = !healthy.is_empty() && !healthy.iter().any(may_have);
+            if !in_vain || !matches!(entry.state, FetchState::Wanted) {
+                return;
+            }
+            if let Some((block, entry)) = self.blocks.pop_first() {
+                self.give_up(block, entry);
+            }
+        }
+    }
+
+    /// Takes the oldest block whose uncles have arrived and wait for no earlier ones. Oldest blocks whose uncles no healthy
+    /// upstream may have are given up. `healthy` lists the healthy upstreams with their heights.
     pub(super) fn next_ready(
         &mut self,
         healthy: &[(usize, u64)],
         shown: ShownHeight<'_>,
     ) -> Option<(BlockRef, Arc<VerifiedUncles>)> {
-        loop {
-            let (block, entry) = self.blocks.first_key_value()?;
-            let may_have = |(peer, height): &(usize, u64)| entry.may_have(block, *peer, *height, shown);
-            let in_vain = !healthy.is_empty() && !healthy.iter().any(may_have);
-            match &entry.state {
-                FetchState::Ready(..) => {}
-                FetchState::Wanted if in_vain => {
-                    if let Some((block, entry)) = self.blocks.pop_first() {
-                        self.give_up(block, entry);
-                    }
-                    continue;
-                }
-                FetchState::Wanted | FetchState::Assigned(_) => return None,
-            }
-            let (block, entry) = self.blocks.pop_first()?;
-            if let FetchState::Ready(uncles) = entry.state {
-                return Some((block, uncles));
-            }
+        self.give_up_oldest(healthy, shown);
+        let waits =
+            |entry: &PendingUncles| entry.earlier.is_some_and(|block| self.blocks.contains_key(&block));
+        let (block, uncles) = self.blocks.iter().find_map(|(block, entry)| match &entry.state {
+            FetchState::Ready(uncles) if !waits(entry) => Some((*block, uncles.clone())),
+            _ => None,
+        })?;
+        self.blocks.remove(&block);
+        Some((block, uncles))
+    }
+
+    /// Keeps uncles that cannot be judged before those of an ancestor. Where the ancestor's list was given up, this one is judged
+    /// again when another list is attached.
+    pub(super) fn wait_for(&mut self, earlier: BlockRef, block: BlockRef, uncles: Arc<VerifiedUncles>) {
+        if !self.blocks.contains_key(&earlier) {
+            return self.postpone(block, uncles, None);
         }
+        let entry =
+            PendingUncles { earlier: Some(earlier), ..PendingUncles::new(0, FetchState::Ready(uncles)) };
+        self.blocks.insert(block, entry);
     }
 
     /// Keeps uncles that cannot be judged before the clock reaches `due` or, without `due`, before the uncles of an

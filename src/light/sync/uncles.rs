@@ -1,4 +1,4 @@
-//! The phase that fetches uncles, from any upstream that has them. They are attached oldest block first.
+//! The phase that fetches uncles, from any upstream that has them.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -142,8 +142,7 @@ impl FollowedChain {
         prove::uncles(fetch, header, &self.network).map(Arc::new)
     }
 
-    /// Attaches the uncles that have arrived, oldest block first: a block's uncles must not repeat those of the blocks
-    /// before it.
+    /// Attaches the uncles that have arrived. A block's uncles must not repeat those of its ancestors, so that they wait for these.
     pub(super) fn attach_ready(&mut self, peers: &[SyncPeer], now: Now) {
         let height = |peer: &SyncPeer| peer.source.announced.unwrap_or(u64::MAX);
         let healthy = peers.iter().enumerate().filter(|(_, peer)| !peer.is_resting());
@@ -166,7 +165,9 @@ impl FollowedChain {
                     }));
                 }
                 Err(ChainError::Uncles { error, .. }) => match error {
-                    UncleError::EarlierUncles { .. } => self.backlog.postpone(block, uncles, None),
+                    UncleError::EarlierUncles { number, hash } => {
+                        self.backlog.wait_for(BlockRef { number, hash }, block, uncles);
+                    }
                     // An uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
                         self.backlog.postpone(block, uncles, Some(time.saturating_sub(bound)));

@@ -35,6 +35,9 @@ const LIMIT: u64 = 180_000;
 /// Simulated time for fetching all uncles, in milliseconds.
 const SETTLE: u64 = 30_000;
 
+/// Simulated time for which an upstream that has shown nothing keeps the gate closed, in milliseconds.
+const AWAITED: u64 = 2_900;
+
 /// Simulated time for one request, in milliseconds: the time that a host allows for a message.
 const QUESTION_LIMIT: u64 = 60_000;
 
@@ -212,7 +215,7 @@ fn scenario(seed: u64, tally: &mut ScenarioTally) {
         run.ask_some(1);
     }
     if run.drawn.setting == ScenarioKind::Unsynced {
-        run.play.run_without_last(4_000);
+        run.play.run_without_last(AWAITED);
         run.ask_some(6);
         run.closed = false;
     }
@@ -245,6 +248,15 @@ fn scenario(seed: u64, tally: &mut ScenarioTally) {
 #[test]
 fn leases_that_add_no_headers_do_not_delay_synchronization() {
     scenario(25_822, &mut ScenarioTally::default());
+}
+
+/// A list of uncles that does not exist is looked for at a slow upstream. The lists of another branch are counted meanwhile, and
+/// that branch has more work with them.
+#[test]
+fn lists_of_uncles_wait_for_no_other_branch() {
+    for seed in [357, 1_363] {
+        scenario(seed, &mut ScenarioTally::default());
+    }
 }
 
 /// The seeds of a run: those that the environment names, or as many as usual.
