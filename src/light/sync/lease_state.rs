@@ -103,6 +103,6 @@ impl LeaseState {
 
     /// Whether an upstream has shown all that it has, and the others have had time to answer since.
     pub(super) fn is_past_silence(&self, now: Now) -> bool {
-        self.first_shown.is_some_and(|since| now.millis > since.saturating_add(SILENCE))
+        self.first_shown.is_some_and(|since| now.millis >= since.saturating_add(SILENCE))
     }
 }

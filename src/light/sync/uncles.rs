@@ -5,7 +5,7 @@ use alloc::{format, sync::Arc, vec::Vec};
 use super::{
     exchange::UpstreamExchange,
     followed::FollowedChain,
-    lease_state::LEASE_POLL,
+    lease_state::{LEASE_POLL, SILENCE},
     peer::SyncPeer,
     phase::{AskBackfill, AskUncles, NextPhase, Phase},
 };
@@ -64,8 +64,12 @@ impl AskUncles {
         {
             return Phase::Backfill(behind);
         }
+        let poll = exchange.options.poll;
+        let awaits_others = exchange.has_others() && !exchange.followed.synced_once;
         let pause = match exchange.peer.search.at_end {
-            true => exchange.peer.next_pause(exchange.options.poll),
+            // Whether the others were waited for long enough is judged with the next response.
+            true if awaits_others => exchange.peer.next_pause(poll.min(SILENCE)),
+            true => exchange.peer.next_pause(poll),
             false => LEASE_POLL,
         };
         Phase::Idle(exchange.now.plus(pause))
