@@ -27,7 +27,7 @@ use self::{
 use crate::light::{ClientConfig, UnprovenPolicy};
 
 /// Scenarios of an ordinary test run.
-const SCENARIOS: u64 = 300;
+const SCENARIOS: u64 = 1_000;
 
 /// Simulated time for synchronization, in milliseconds.
 const LIMIT: u64 = 180_000;
