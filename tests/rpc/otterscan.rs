@@ -185,7 +185,7 @@ fn transactions_are_found_by_sender_and_nonce_and_contracts_by_their_creation() 
     assert_eq!(fixture.dev.get("erigon_getHeaderByNumber", json!(["latest"])), header);
 }
 
-/// The hashes of the transactions in whose traces an address is named, the newest block first.
+/// The hashes of the transactions in whose traces an address is named, the newest first.
 fn taking_part(dev: &mut DevClient, address: &str) -> Vec<Value> {
     let head = dev.number("eth_blockNumber", json!([]));
     let mut found = Vec::new();
@@ -195,7 +195,7 @@ fn taking_part(dev: &mut DevClient, address: &str) -> Vec<Value> {
             traces.as_array().unwrap().iter().filter(|trace| trace.to_string().contains(&address[2..]));
         let mut hashes: Vec<Value> = named.map(|trace| trace["transactionHash"].clone()).collect();
         hashes.dedup();
-        found.extend(hashes);
+        found.extend(hashes.into_iter().rev());
     }
     found
 }

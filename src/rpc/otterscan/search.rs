@@ -44,17 +44,15 @@ pub(super) fn before(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let first = block == 0 || block > newest;
     let from = if first { newest } else { block.saturating_sub(1) };
     let page = search(view, &address, Box::new((1..=from).rev()), size)?;
-    show(view, &page.found, first, page.ended)
+    show(view, page.found, first, page.ended)
 }
 
 /// The page of transactions after a block, or the oldest ones for block 0.
 pub(super) fn after(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, block, size) = read(params)?;
     let newest = newest_answerable_height(view)?;
-    let mut page = search(view, &address, Box::new(block.saturating_add(1)..=newest), size)?;
-    // The newest come first in each page, and the transactions of a block stay in order.
-    page.found.sort_by_key(|(header, _, index)| (core::cmp::Reverse(header.number), *index));
-    show(view, &page.found, page.ended, block == 0)
+    let page = search(view, &address, Box::new(block.saturating_add(1)..=newest), size)?;
+    show(view, page.found, page.ended, block == 0)
 }
 
 fn read(params: Params<'_>) -> Result<(Address, u64, usize), Failure> {
@@ -137,10 +135,11 @@ fn names(node: &TraceNode, address: &Address) -> bool {
         }
 }
 
-/// The page, the newest transactions first.
-fn show(view: &dyn View, found: &[Found], first: bool, last: bool) -> HandlerResult {
+/// The page, the newest transactions first, also those of one block, as in Erigon and anvil.
+fn show(view: &dyn View, mut found: Vec<Found>, first: bool, last: bool) -> HandlerResult {
+    found.sort_by_key(|(header, _, index)| core::cmp::Reverse((header.number, *index)));
     let (mut transactions, mut outcomes) = (Vec::new(), Vec::new());
-    for (header, body, index) in found {
+    for (header, body, index) in &found {
         transactions.push(to_value(render::transaction(view, header, body, *index)?)?);
         let receipts = view.receipts(header)?;
         let mut receipt = to_value(render::receipt(view, header, body, &receipts, *index)?)?;
