@@ -112,22 +112,34 @@ const UPSTREAM: &str = "A fork keeps its block. anvil_reset with {forking: {json
 /// What takes the place of the beacon chain's random numbers.
 const RANDAO: &str = "Rootstock has no PREVRANDAO. Its opcode 0x44 gives the difficulty";
 
-/// Methods of Ethereum and its tools that Rootstock cannot have or that others replace, each with what to do. A name that ends
-/// in `_` stands for a namespace.
+/// What takes the place of calls that run one after the other.
+const SIMULATION: &str = "eth_simulateV1 runs several calls, each on the state that the earlier ones left";
+
+/// Why there is nothing of the beacon chain.
+const BEACON: &str = "Rootstock has miners and no beacon chain";
+
+/// Methods of Ethereum and its tools that Rootstock cannot have or that others replace, each with what to do. A `*` at the end
+/// of a name stands for all names that begin so.
 pub const IMPOSSIBLE: &[(&str, &str)] = &[
     ("anvil_getBlobByHash", BLOBS),
     ("anvil_getBlobsByTransactionHash", BLOBS),
     ("anvil_impersonateSignature", SIGNATURES),
     ("anvil_setChainId", "Signatures and blocks name the chain id. Start `rootlight dev --chain-id N`"),
     ("anvil_setNextBlockBaseFeePerGas", BASE_FEE),
+    ("anvil_setNextBlockParentBeaconBlockRoot", BEACON),
     ("anvil_setNextBlockPrevRandao", RANDAO),
     ("anvil_setRpcUrl", UPSTREAM),
     ("debug_codeByHash", "Codes are found by their account: eth_getCode"),
-    ("engine_", "Rootstock has miners and no beacon chain"),
+    ("engine_*", BEACON),
     ("eth_baseFee", BASE_FEE),
     ("eth_blobBaseFee", BLOBS),
-    ("eth_callMany", "eth_simulateV1 runs several calls, each on the state that the earlier ones left"),
+    ("eth_callBundle", SIMULATION),
+    ("eth_callMany", SIMULATION),
     ("eth_feeHistory", LEGACY),
+    (
+        "eth_getBlockAccessList*",
+        "Blocks have no access lists. debug_traceBlockByHash with prestateTracer shows what a block reads",
+    ),
     ("eth_maxPriorityFeePerGas", LEGACY),
     ("hardhat_setNextBlockBaseFeePerGas", BASE_FEE),
     ("hardhat_setPrevRandao", RANDAO),
@@ -136,7 +148,10 @@ pub const IMPOSSIBLE: &[(&str, &str)] = &[
 
 /// The error for the name of a method that is not in the table.
 pub(super) fn unknown(name: &str) -> RpcError {
-    let is = |known: &str| name == known || (known.ends_with('_') && name.starts_with(known));
+    let is = |known: &str| match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == known,
+    };
     if let Some((_, instead)) = IMPOSSIBLE.iter().find(|(known, _)| is(known)) {
         return RpcError::Impossible { method: name.into(), instead };
     }
@@ -219,7 +234,10 @@ mod tests {
     #[test]
     fn methods_that_are_not_there_say_what_to_do() {
         for (name, words) in [
+            ("anvil_setNextBlockParentBeaconBlockRoot", "no beacon chain"),
+            ("eth_callBundle", "eth_simulateV1"),
             ("eth_callMany", "eth_simulateV1"),
+            ("eth_getBlockAccessListByBlockHash", "prestateTracer"),
             ("debug_codeByHash", "eth_getCode"),
             ("engine_newPayloadV4", "no beacon chain"),
         ] {

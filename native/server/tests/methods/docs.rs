@@ -54,8 +54,7 @@ fn page() -> String {
         "\nMethods of Ethereum that Rootstock cannot have, or that others replace, are -32601 too, and the error says what to do:\n",
     );
     for (name, instead) in rpc::IMPOSSIBLE {
-        let all = if name.ends_with('_') { "*" } else { "" };
-        writeln!(page, "- `{name}{all}`: {instead}").unwrap();
+        writeln!(page, "- `{name}`: {instead}").unwrap();
     }
     page
 }
