@@ -78,9 +78,7 @@ impl PrivateKey {
 
     /// Signs a message as `eth_sign` does. Returns r, s and v (27 or 28) in 65 bytes.
     pub fn sign_message(&self, message: &[u8]) -> Option<[u8; 65]> {
-        let length = alloc::format!("{}", message.len());
-        let text: Vec<u8> = [MESSAGE_PREFIX, length.as_bytes(), message].concat();
-        self.sign_hash(&keccak256(text))
+        self.sign_hash(&message_hash(message))
     }
 
     /// Signs typed data in JSON (EIP-712). Returns r, s and v as [`Self::sign_message`] does; `None` if the library fails.
@@ -99,6 +97,28 @@ impl PrivateKey {
         out.iter_mut().zip(bytes.chain([v])).for_each(|(to, from)| *to = from);
         Some(out)
     }
+}
+
+/// The hash that is signed of a message (EIP-191, version 0x45).
+fn message_hash(message: &[u8]) -> B256 {
+    let length = alloc::format!("{}", message.len());
+    let text: Vec<u8> = [MESSAGE_PREFIX, length.as_bytes(), message].concat();
+    keccak256(text)
+}
+
+/// The account that signed a message as [`PrivateKey::sign_message`] does; `None` if no key makes the signature, which is r, s
+/// and v (27 or 28) in 65 bytes.
+#[cfg(feature = "catalogue")]
+pub(crate) fn message_signer(message: &[u8], signature: &[u8]) -> Option<Address> {
+    use crate::types::{RecoveryId, recover};
+
+    let (r, rest) = signature.split_at_checked(32)?;
+    let (s, v) = rest.split_at_checked(32)?;
+    let [v] = *v else { return None };
+    let odd = v.checked_sub(MESSAGE_V).filter(|odd| *odd < 2)? == 1;
+    let number = |bytes: &[u8]| U256::try_from_be_slice(bytes);
+    let key = recover(&message_hash(message), &number(r)?, &number(s)?, RecoveryId::of(odd))?;
+    Some(Address::from_word(keccak256(key)))
 }
 
 #[cfg(test)]

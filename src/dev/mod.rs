@@ -60,6 +60,8 @@ pub use config::{
 pub use dump::DumpedAccount;
 pub use error::DevError;
 pub use key::PrivateKey;
+#[cfg(feature = "catalogue")]
+pub(crate) use key::message_signer;
 pub use limits::{LAST_TIME, MAX_DUMP, MAX_SNAPSHOTS};
 pub use mine::Spacing;
 pub use miner_settings::{Assembled, MinerSettings};

@@ -52,6 +52,13 @@ pub(super) const METHODS: &[Method] = &[
         raw_transaction,
     ),
     Method::read(
+        "debug_getRawTransactions",
+        &[THE_BLOCK],
+        "array of DATA or null",
+        "RLP of all transactions of a block.",
+        raw_transactions,
+    ),
+    Method::read(
         "debug_getRawReceipts",
         &[THE_BLOCK],
         "array of DATA or null",
@@ -141,6 +148,13 @@ fn raw_at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>
     let Some(header) = header else { return absent() };
     let body = view.body(&header)?;
     verified(&body.transactions().get(index).map(|found| hex::encode_prefixed(found.encode())))
+}
+
+fn raw_transactions(view: &dyn View, params: Params<'_>) -> HandlerResult {
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    let body = view.body(&header)?;
+    let encoded = body.transactions().iter().map(|transaction| hex::encode_prefixed(transaction.encode()));
+    verified(&encoded.collect::<Vec<_>>())
 }
 
 fn raw_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {

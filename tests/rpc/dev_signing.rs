@@ -25,6 +25,29 @@ fn a_message_has_one_signature_whatever_method_signs_it() {
     // Of ethers' `new Wallet(key).signMessage('hello')`.
     let ethers = "0xf16ea9a3478698f695fd1401bfe27e9e4a7e8e3da94aa72b021125e31fa899cc573c48ea3fe1d4ab61a9db10c19032026e3ed2dbccba5a178235ac27f94504311c";
     assert_eq!(signature, json!(ethers));
+    assert_eq!(dev.get("personal_ecRecover", json!(["0x68656c6c6f", signature])), json!(ALICE));
+}
+
+#[test]
+fn a_signature_of_another_message_or_form_gives_no_account_that_signed() {
+    let mut dev = DevClient::instant();
+    let signature = dev.get("eth_sign", json!([ALICE, "0x01"]));
+    assert_ne!(dev.get("personal_ecRecover", json!(["0x02", signature])), json!(ALICE));
+    let text = signature.as_str().unwrap();
+    let (start, r) = (&text[..130], &text[2..66]);
+    for wrong in [
+        format!("{start}1a"),
+        format!("{start}1d"),
+        format!("{start}00"),
+        start.into(),
+        format!("{text}00"),
+        format!("0x{}{r}1b", "00".repeat(32)),
+        format!("0x{r}{}1b", "ff".repeat(32)),
+        "0x".into(),
+    ] {
+        let (code, message) = dev.refused("personal_ecRecover", json!(["0x01", wrong]));
+        assert!(code == -32602 && message.contains("v, which is 27 or 28"), "{wrong}: {message}");
+    }
 }
 
 #[test]

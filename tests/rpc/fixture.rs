@@ -158,6 +158,9 @@ impl Fixture {
             }
             "eth_sign" => json!([BOB, "0xdeadbeef"]),
             "personal_sign" => json!(["0xdeadbeef", BOB]),
+            "personal_ecRecover" => {
+                json!(["0xdeadbeef", self.dev.get("eth_sign", json!([BOB, "0xdeadbeef"]))])
+            }
             "eth_signTypedData_v4" => {
                 let types = json!({"EIP712Domain": [], "Note": [{"name": "text", "type": "string"}]});
                 let message = json!({"text": "a"});

@@ -33,6 +33,7 @@ fn check(call: &mut dyn FnMut(&str, Value) -> Value, network: &Network, number: 
     assert_eq!(uncles_hash(&decoded.uncles), hash_of(&block["sha3Uncles"]));
     let transactions: Vec<Vec<u8>> = decoded.body.transactions.iter().map(Transaction::encode).collect();
     assert_eq!(ordered_trie(&transactions).root(), hash_of(&block["transactionsRoot"]));
+    assert_eq!(all_bytes(&call("debug_getRawTransactions", at())), transactions, "block {number}");
 
     let receipts = all_bytes(&call("debug_getRawReceipts", at()));
     assert_eq!(ordered_trie(&receipts).root(), hash_of(&block["receiptsRoot"]), "block {number}");
@@ -112,9 +113,13 @@ fn what_no_upstream_knows_has_no_raw_form() {
     let network = fixture.dev.chain().view().network().clone();
     let mut light = Light::new(network, ExecutedUpstream::new(fixture.dev.client.snapshot()));
     let unknown = json!([format!("0x{}", "77".repeat(32))]);
-    for method in
-        ["debug_getRawHeader", "debug_getRawBlock", "debug_getRawTransaction", "debug_getRawReceipts"]
-    {
+    for method in [
+        "debug_getRawHeader",
+        "debug_getRawBlock",
+        "debug_getRawTransaction",
+        "debug_getRawTransactions",
+        "debug_getRawReceipts",
+    ] {
         assert_eq!(light.call(method, &unknown), Ok(Value::Null), "{method}");
     }
 }

@@ -43,6 +43,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         | "debug_getRawBlock"
         | "debug_getRawHeader"
         | "debug_getRawReceipts"
+        | "debug_getRawTransactions"
         | "debug_traceBlockByNumber"
         | "erigon_getHeaderByNumber"
         | "eth_getBlockReceipts"

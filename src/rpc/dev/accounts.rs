@@ -56,6 +56,21 @@ pub(super) const METHODS: &[Method] = &[
             signature(key.sign_message(&message))
         },
     ),
+    // Browser modules leave out the counterpart of personal_sign: libraries recover signers themselves.
+    #[cfg(feature = "catalogue")]
+    write(
+        ("personal_ecRecover", &[]),
+        &[required("message", "DATA"), required("signature", "DATA, 65 bytes")],
+        "ADDRESS",
+        "The account that signed a message, as eth_sign and personal_sign do.",
+        |node, params| {
+            chain(node)?;
+            let signer = crate::dev::message_signer(&params.data(0)?, &params.data(1)?);
+            let wrong =
+                ParamError::Type { position: 1, expected: "a signature: r, s and v, which is 27 or 28" };
+            done(&super::address(&signer.ok_or(wrong)?), Level::Local)
+        },
+    ),
     write(
         ("eth_signTypedData_v4", &["eth_signTypedData"]),
         &[account_of("account"), required("typedData", "typed data object, or its JSON as a string")],

@@ -28,14 +28,14 @@ pub(super) const METHODS: &[Method] = &[
         set_balance,
     ),
     write(
-        ("anvil_setBalance", &["anvil_deal"]),
+        ("anvil_setBalance", &["anvil_deal", "tenderly_setBalance"]),
         BALANCE,
         "null",
         "As hardhat_setBalance.",
         |node, params| unit(set_balance(node, params)),
     ),
     write(
-        ("anvil_addBalance", &["hardhat_addBalance"]),
+        ("anvil_addBalance", &["hardhat_addBalance", "tenderly_addBalance"]),
         &[ADDRESS, required("amount", "QUANTITY, wei")],
         "null",
         "Adds to the balance of an account.",

@@ -41,11 +41,12 @@ const PLAIN: [&str; 19] = [
 ];
 
 /// Parameters of bytes that are no transaction that is sent, by the name of the parameter.
-const BYTES: [&str; 15] = [
+const BYTES: [&str; 16] = [
     "block",
     "keyStart",
     "data",
     "message",
+    "signature",
     "rawTransaction",
     "bitcoinBlock",
     "blockHeader",
