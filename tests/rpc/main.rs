@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod anvil_recorded;
 mod attempts;
 mod block_overrides;
 mod call_trees;
