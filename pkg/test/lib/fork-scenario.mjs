@@ -89,7 +89,7 @@ export async function forkScenario({ createDevChain }, { url, ask: there }) {
     [{ url, block: 5_000 }, 'no block 5000'],
     [{ url, block: 'soon' }, 'fork: block: give a number'],
     [{ url, unproven: 'quorum:2' }, 'needs 2 upstreams'],
-    [{ url, chainId: 110 }, 'not from 1 to 109'],
+    [{ url, chainId: 110 }, 'chainId: give a number from 1 to 109'],
     [{}, 'fork: url: give the address'],
     [{ url, urls: [] }, 'unknown field `urls`'],
   ]) {

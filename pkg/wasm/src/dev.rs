@@ -12,8 +12,8 @@ use alloy_primitives::{B256, keccak256};
 use js_sys::Function;
 use rootlight::dev::fork::ForkError;
 use rootlight::dev::{
-    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevConfig, DevOptionError, DevOptions, MAX_CHAIN_ID,
-    Mining, PrivateKey, rbtc,
+    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevConfig, DevOptionError, DevOptions, Mining,
+    PrivateKey, rbtc,
 };
 use rootlight::engine::{DevNode, HostInput, MAX_FILTERS, Snapshot as _};
 use rootlight::exec::REVERTED;
@@ -159,7 +159,8 @@ impl DevChain {
         let options = OptionMembers::of(&options, "options", &FORKED_OPTIONS)?;
         let mut entropy = Entropy::new(&secret)?;
         let (accounts, batch_limit) = (accounts(&options)?, options.batch_limit()?);
-        let checked = DevOptions { accounts: accounts.clone(), ..DevOptions::default() };
+        let chain_id = options.number("chainId")?;
+        let checked = DevOptions { accounts: accounts.clone(), chain_id, ..DevOptions::default() };
         checked.config().map_err(|e| unusable(option_of(&e), e))?;
         let (block, config) = (fork::block(number, hash)?, Config::read(&source)?);
         config.check(1)?;
@@ -167,10 +168,7 @@ impl DevChain {
         let words = |error: ForkError| format!("fork: {error}");
         let fork = Fork::open(reached, block).await.map_err(words)?;
         let (mut network, base) = (fork.network(), fork.base().ok_or("fork: no block")?);
-        if let Some(id) = options.number("chainId")? {
-            network.chain_id =
-                Some(id).filter(|id| (1..=MAX_CHAIN_ID).contains(id)).ok_or("chainId: not from 1 to 109")?;
-        }
+        network.chain_id = chain_id.unwrap_or(network.chain_id);
         let above = || DevConfig::above(network.clone(), base.clone(), &accounts);
         let mut config = fork.run(above).await.map_err(words)?;
         config.version.push_str(if fork.is_unproven() { "+unproven-fork" } else { "+fork" });
