@@ -37,7 +37,8 @@ pub enum Estimate {
 /// Finds the lowest gas limit with which the message succeeds on this state and in this block.
 ///
 /// The limit is at most `message.gas`, the block's gas limit, `limits.gas_cap` and what the sender can pay at
-/// the message's gas price. As in a transaction, the gas is paid from the sender's balance before the run.
+/// the message's gas price. As in a transaction, the gas is paid from the sender's balance before the run. A message without a
+/// sender may have any value and any price.
 pub fn estimate(
     context: &CallContext<'_>,
     message: &CallMessage,

@@ -82,6 +82,11 @@ fn an_estimate_is_the_least_gas_that_suffices() {
     let poor = json!({ "from": fixture.from, "to": store, "value": "0xffffffffffffffffffffffffffffffff" });
     let (code, text) = fixture.dev.refused("eth_estimateGas", json!([poor]));
     assert_eq!((code, text.as_str()), (-32000, "insufficient funds for transfer"));
+    // Without a sender no balance is checked: the caller may not know yet who will pay.
+    let unsigned = json!({ "to": store, "value": poor["value"] });
+    let zero = json!({ "from": fixture.from, "to": store });
+    let gas = fixture.dev.get("eth_estimateGas", json!([zero]));
+    assert_eq!(fixture.dev.get("eth_estimateGas", json!([unsigned])), gas);
     // JUMPDEST PUSH0 JUMP: the gas limit of the pending block is the highest possible.
     let endless = fixture.deploy("5b5f56");
     let limit = fixture.dev.get("eth_getBlockByNumber", json!(["pending", false]))["gasLimit"].clone();
