@@ -3,6 +3,7 @@ import { openChain } from '../dev-module.js';
 import { disconnected, newLife } from '../life.js';
 import { COMMANDS } from './commands.js';
 import { Usage, address, contents, wrongFlag } from './flags.js';
+import { mnemonicFault } from './mnemonic.js';
 import { serve } from './server.js';
 
 /** Milliseconds between two looks for news of subscriptions, because the chain may mine by the clock. */
@@ -27,6 +28,13 @@ function genesisOf(file) {
     // The parser's error repeats the text, with its lines.
     throw wrong('this is not JSON: give the allocation, as docs/dev.md has it');
   }
+}
+
+/** The words of `--mnemonic`, which must be a mnemonic of BIP-39, as the native program demands. */
+function mnemonicOf(words) {
+  const fault = words === undefined ? undefined : mnemonicFault(words);
+  if (fault !== undefined) throw new Usage(`--mnemonic: ${fault}`);
+  return words;
 }
 
 /** The block of `--fork-block`. */
@@ -89,7 +97,7 @@ export async function run(flags, _, version) {
   const options = {
     accounts: flags.accounts,
     balance: flags.balance,
-    mnemonic: flags.mnemonic,
+    mnemonic: mnemonicOf(flags.mnemonic),
     blockTime: flags['block-time'],
     hardfork: flags.hardfork,
     genesis: genesisOf(flags.genesis),

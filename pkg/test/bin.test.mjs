@@ -76,6 +76,8 @@ test('wrong usage is told with what to do', LIMIT, async () => {
     [['dev', '--block-time', 'soon'], /^error: --block-time: "soon"/],
     [['dev', '--batch-limit', '0'], /^error: --batch-limit: not from 1 to/],
     [['dev', '--mnemonic', 'one two'], /^error: --mnemonic: this has 2 words/],
+    [['dev', '--mnemonic', `${'test '.repeat(10)}tset junk`], /^error: --mnemonic: word 11 is not in BIP-39's English list$/],
+    [['dev', '--mnemonic', 'test '.repeat(12)], /^error: --mnemonic: the checksum is wrong; a word is missing or mistyped$/],
     [['dev', '--fork', '127.0.0.1:4444'], /^error: --fork is not a URL: begin with http/],
     [['dev', '--genesis', 'no/file'], /^error: --genesis no\/file: there is no such file: check the path$/],
     [['dev', '--genesis', PACKAGE], /^error: --genesis .*: this is a folder: give the path of a file$/],

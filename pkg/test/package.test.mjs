@@ -36,7 +36,7 @@ const CODE = [
   'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'renewal', 'secrets', 'state-proofs', 'store', 'transport', 'upstream-words', 'verification',
   'verify', 'vite', 'wallet', 'websocket', 'window-pages', 'worker',
 ].map((name) => `${name}.js`);
-const PROGRAM = ['access', 'commands', 'dev', 'flags', 'http', 'light', 'rootlight', 'server', 'sockets', 'verify'].map((name) => `bin/${name}.js`);
+const PROGRAM = ['access', 'commands', 'dev', 'flags', 'http', 'light', 'mnemonic', 'rootlight', 'server', 'sockets', 'verify'].map((name) => `bin/${name}.js`);
 const TYPES = ['dev', 'dev-worker', 'index', 'verify', 'vite', 'worker'].map((name) => `${name}.d.ts`);
 const MODULES = ['', '_dev', '_verify'].flatMap((name) => [`dist/rootlight${name}.js`, `dist/rootlight${name}_bg.wasm`]);
 const DOCUMENTS = ['CHANGELOG.md', 'LICENSE-APACHE', 'LICENSE-MIT'];
