@@ -1,9 +1,10 @@
 //! Access control: the `Host` check against DNS rebinding, and the methods that web pages may call.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
+
+use super::request_source::{CallerOrigin, RequestSource};
 
 /// The longest origin, in characters, that an error repeats. Real ones are scheme, host and port.
 const SHOWN_ORIGIN: usize = 300;
@@ -69,72 +70,40 @@ pub(crate) enum AccessRefusal {
     Origin(String),
 }
 
-/// The sender of a request according to its `Origin` header, which browsers set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CallerOrigin {
-    /// A program, or a page that may call every method.
-    Trusted,
-    /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Own`] because every page may.
-    Admitted(Arc<str>),
-    /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Any`] only.
-    Foreign(Arc<str>),
-}
-
-/// The sender of a request that is refused may do least.
-impl Default for CallerOrigin {
-    fn default() -> Self {
-        Self::Foreign(Arc::default())
-    }
-}
-
-impl CallerOrigin {
-    /// The origin, if the sender is a page that may not call every method.
-    pub(crate) fn foreign_page(&self) -> Option<String> {
-        match self {
-            Self::Trusted => None,
-            Self::Admitted(origin) | Self::Foreign(origin) => Some(origin.to_string()),
-        }
-    }
-}
-
-/// The sender of an admitted request, as its headers name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Addressed {
-    /// The sender.
-    pub(crate) origin: CallerOrigin,
-    /// Whether the request is addressed to this machine by `localhost` or a loopback address: in its `Host` header, in its target
-    /// (`GET http://name/`), or in both where it has both. A proxy that adds no header may still pass on the name by which the
-    /// service is known. A request without a name is refused.
-    pub(crate) is_local: bool,
-    /// The value of `Access-Control-Allow-Origin`, and whether it depends on the request; `None` if no page has sent it.
-    pub(crate) allow_origin: Option<(HeaderValue, bool)>,
-}
+/// The value of `Access-Control-Allow-Origin`, and whether the value depends on the request.
+pub(crate) type AllowedOrigin = (HeaderValue, bool);
 
 impl Access {
-    /// Checks a request's headers.
+    /// Checks a request's headers, and notes in the source of the request which page sent the request and whether the request
+    /// names this machine. Returns the header that lets the page read the answer; `None` if no page sent the request.
+    ///
+    /// # Errors
+    /// The rule that refuses the request. The source then keeps the origin with the fewest rights.
     pub(crate) fn check(
         &self,
         headers: &HeaderMap,
         authority: Option<&str>,
-    ) -> Result<Addressed, AccessRefusal> {
+        source: &mut RequestSource,
+    ) -> Result<Option<AllowedOrigin>, AccessRefusal> {
         let given = headers.get(header::HOST).map(|value| value.to_str().ok());
         let mut names = given.into_iter().chain(authority.map(Some));
         let is_local = names.all(|name| name.is_some_and(is_loopback_host));
         let host = given.flatten().or(authority);
-        if !host.is_some_and(|host| is_local || self.answers_for(host)) {
+        if !host.is_some_and(|host| self.answers_for(host)) {
             return Err(AccessRefusal::Host);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let Some(origin) = origins.next() else {
-            return Ok(Addressed { origin: CallerOrigin::Trusted, is_local, allow_origin: None });
+            (source.origin, source.is_named_locally) = (CallerOrigin::Trusted, is_local);
+            return Ok(None);
         };
         // A request with several origins is treated as one of an unknown origin.
         let text = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
-        let allow_origin = match self.origins {
+        (source.origin, source.is_named_locally) = (self.origin(text)?, is_local);
+        Ok(Some(match self.origins {
             Origins::Any | Origins::Unnamed => (HeaderValue::from_static("*"), false),
             Origins::List(_) => (origin.clone(), true),
-        };
-        Ok(Addressed { origin: self.origin(text)?, is_local, allow_origin: Some(allow_origin) })
+        }))
     }
 
     fn origin(&self, origin: &str) -> Result<CallerOrigin, AccessRefusal> {
@@ -151,7 +120,8 @@ impl Access {
         }
     }
 
-    fn answers_for(&self, host: &str) -> bool {
+    /// Whether a host name, with or without port, is one of this server: `localhost`, an IP address or an allowed name.
+    pub(crate) fn answers_for(&self, host: &str) -> bool {
         let name = without_port(host).trim_end_matches('.');
         is_localhost(name)
             || name.parse::<IpAddr>().is_ok()
@@ -212,6 +182,20 @@ fn without_port(host: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection_slots::ClientConnection;
+    use crate::proxies::Proxies;
+    use crate::service::Counts;
+
+    /// The source of a request that was checked.
+    fn checked(
+        access: &Access,
+        headers: &HeaderMap,
+        authority: Option<&str>,
+    ) -> Result<RequestSource, AccessRefusal> {
+        let connection = ClientConnection::new(None, &Counts::default());
+        let mut source = Proxies::default().source(&connection, headers);
+        access.check(headers, authority, &mut source).map(|_| source)
+    }
 
     fn access(origins: Origins, hosts: &[&str]) -> Access {
         Access { origins, hosts: hosts.iter().map(|host| (*host).to_owned()).collect() }
@@ -319,7 +303,7 @@ mod tests {
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
         let unnamed = access(Origins::Unnamed, &[]);
-        let origin = |headers: &HeaderMap| unnamed.check(headers, None).unwrap().origin;
+        let origin = |headers: &HeaderMap| checked(&unnamed, headers, None).unwrap().origin;
         assert_eq!(origin(&headers), CallerOrigin::Trusted);
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
         assert_eq!(origin(&headers), CallerOrigin::Foreign("ORIGIN".into()));
@@ -330,7 +314,7 @@ mod tests {
         let all = access(Origins::Any, &["*"]);
         let is_local = |host: &str, authority: Option<&str>| {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-            all.check(&headers, authority).unwrap().is_local
+            checked(&all, &headers, authority).unwrap().is_named_locally
         };
         for host in ["localhost:4444", "127.0.0.1:4444", "[::1]:4444", "app.localhost"] {
             assert!(is_local(host, None), "{host}");
@@ -345,7 +329,8 @@ mod tests {
     #[test]
     fn a_request_without_a_host_header_is_addressed_by_its_target() {
         let all = access(Origins::Any, &["*"]);
-        let is_local = |target| all.check(&HeaderMap::new(), target).map(|addressed| addressed.is_local);
+        let is_local =
+            |target| checked(&all, &HeaderMap::new(), target).map(|source| source.is_named_locally);
         assert_eq!(is_local(Some("localhost:4444")), Ok(true));
         for name in ["node.example", "192.0.2.1:4444", "localhost.example"] {
             assert_eq!(is_local(Some(name)), Ok(false), "{name}");

@@ -2,11 +2,10 @@
 
 use axum::http::{HeaderMap, HeaderName, header};
 
-use super::access::CallerOrigin;
 use super::key_access::KeyAccess;
 use super::key_caller::KeyCaller;
-use super::proxies::RequestSource;
 use super::refusal::RequestRefusal;
+use super::request_source::{CallerOrigin, RequestSource};
 use crate::keys::KeyText;
 use crate::methods::Profile;
 use crate::service::Caller;

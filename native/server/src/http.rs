@@ -14,7 +14,7 @@ use rootlight::rpc::envelope::{Id, write_error};
 use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
 
-use super::access::{AccessRefusal, CallerOrigin};
+use super::access::{AccessRefusal, AllowedOrigin};
 use super::body::{self, UnreadBody};
 use super::compress;
 use super::connection_slots::ClientConnection;
@@ -23,8 +23,9 @@ use super::key_caller::KeyCaller;
 use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent, write};
 use super::page::Page;
 use super::probe::{self, Probed};
-use super::proxies::{REQUEST_ID, RequestSource, request_id};
+use super::proxies::{REQUEST_ID, request_id};
 use super::refusal::{self, INVALID_REQUEST};
+use super::request_source::RequestSource;
 use super::server_state::ServerState;
 use super::upgrade_terms::UpgradeTerms;
 use super::ws;
@@ -75,29 +76,23 @@ pub(crate) async fn handle(
     response
 }
 
-/// The value of `Access-Control-Allow-Origin`, and whether it depends on the request.
-type AllowedOrigin = (HeaderValue, bool);
-
-/// Checks a request by the present rules. Returns where it comes from, and what lets a page read the answer; or the response to
-/// a banned client, an unknown host or a page that may not call.
+/// Checks a request by the present rules. Returns the source of the request with the header that lets a page read the answer, or
+/// with the response to a banned client, an unknown host or a page that may not call.
 fn check_origin(
     shared: &ServerState,
     connection: &ClientConnection,
     request: &Request,
 ) -> (RequestSource, Result<Option<AllowedOrigin>, Response>) {
     let rules = shared.live.borrow();
-    let authority = request.uri().authority().map(|authority| authority.as_str());
-    let (sender, admitted) = match rules.access.check(request.headers(), authority) {
-        Ok(addressed) => ((addressed.origin, addressed.is_local), Ok(addressed.allow_origin)),
-        Err(refusal) => ((CallerOrigin::default(), false), Err(refusal)),
-    };
-    let source = rules.proxies.source(connection, request.headers(), sender);
+    let mut source = rules.proxies.source(connection, request.headers());
     if shared.is_banned(source.id.address) {
         return (source, Err(refusal::banned()));
     }
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    let checked = rules.access.check(request.headers(), authority, &mut source);
     let refused =
         |refusal: AccessRefusal| error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string());
-    (source, admitted.map_err(refused))
+    (source, checked.map_err(refused))
 }
 
 async fn route(

@@ -38,6 +38,7 @@ mod page;
 mod probe;
 mod proxies;
 mod refusal;
+mod request_source;
 mod rests;
 mod server_state;
 pub mod service;

@@ -41,9 +41,10 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<ServerState>) {
 /// Web pages get nothing: neither those that say where they are from, nor those whose name was changed to resolve to
 /// this address.
 fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
-    let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
-    let checked = shared.live.borrow().access.check(request.headers(), authority.as_deref());
-    if checked.is_err() || request.headers().contains_key(header::ORIGIN) {
+    let named = request.headers().get(header::HOST).and_then(|name| name.to_str().ok());
+    let host = named.or(request.uri().authority().map(|authority| authority.as_str()));
+    let is_known = host.is_some_and(|host| shared.live.borrow().access.answers_for(host));
+    if !is_known || request.headers().contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "web pages and unknown host names are not served\n").into_response();
     }
     if *request.method() != Method::GET {

@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use rootlight_limits::caller_id::CallerId;
 
-use super::access::CallerOrigin;
 use super::connection_slots::ClientConnection;
+use super::request_source::{CallerOrigin, RequestSource};
 use crate::addresses;
 
 /// The header with the id of a request, in requests of proxies and in all responses.
@@ -66,41 +66,9 @@ impl FromIterator<TrustedProxy> for Proxies {
     }
 }
 
-/// Where a request comes from, as its connection, the proxies and its headers say. A request that is admitted is one of a
-/// [`Caller`](crate::service::Caller).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestSource {
-    /// By what work and memory are divided: the client's address, of IPv6 its /64 network, and the number of the connection to
-    /// this server.
-    pub(crate) id: CallerId,
-    /// The client's whole address, with which rules are compared.
-    pub(crate) address: IpAddr,
-    /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
-    /// request, because the proxy may be misconfigured and the address in the header a claim of the client.
-    pub(crate) proxied: bool,
-    /// Whether the operator trusts any proxy: the server is behind one, which may also pass on requests in another way.
-    pub(crate) behind_proxies: bool,
-    /// The page that sent it.
-    pub(crate) origin: CallerOrigin,
-    /// Whether it is addressed to this machine by `localhost` or a loopback address.
-    pub(crate) is_named_locally: bool,
-}
-
-impl RequestSource {
-    /// Whether the request comes from this machine, without a proxy.
-    pub(crate) fn is_local(&self) -> bool {
-        !self.proxied && self.address.is_loopback()
-    }
-}
-
 impl Proxies {
-    /// Where a request of this origin comes from, which names this machine locally or not.
-    pub(crate) fn source(
-        &self,
-        connection: &ClientConnection,
-        headers: &HeaderMap,
-        (origin, is_named_locally): (CallerOrigin, bool),
-    ) -> RequestSource {
+    /// Where a request comes from, before its origin is checked.
+    pub(crate) fn source(&self, connection: &ClientConnection, headers: &HeaderMap) -> RequestSource {
         let id = connection.id;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
         let forwarded = if proxied { self.forwarded(headers) } else { None };
@@ -108,7 +76,8 @@ impl Proxies {
         let id =
             forwarded.map_or(id, |address| CallerId { connection: id.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        RequestSource { id, address, proxied, behind_proxies, origin, is_named_locally }
+        let origin = CallerOrigin::default();
+        RequestSource { id, address, proxied, behind_proxies, origin, is_named_locally: false }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -169,7 +138,7 @@ mod tests {
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
-        let source = proxies.source(&connection, &headers, (CallerOrigin::Trusted, false));
+        let source = proxies.source(&connection, &headers);
         assert_eq!(source.id.connection, connection.id.connection);
         assert_eq!(source.id.address, CallerId::new(source.address).address);
         (source.address.to_string(), source.proxied)
@@ -222,12 +191,9 @@ mod tests {
         headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());
         let local = "127.0.0.0/8".parse().unwrap();
         let without = Proxies { networks: vec![local], unix: false };
-        assert!(
-            without.source(&connection, &headers, (CallerOrigin::Trusted, false)).is_local(),
-            "networks do not include Unix sockets"
-        );
+        assert!(without.source(&connection, &headers).is_local(), "networks do not include Unix sockets");
         let with = Proxies { networks: Vec::new(), unix: true };
-        let source = with.source(&connection, &headers, (CallerOrigin::Trusted, false));
+        let source = with.source(&connection, &headers);
         assert_eq!((source.id.address.to_string().as_str(), source.is_local()), ("1.2.3.4", false));
     }
 
@@ -235,7 +201,7 @@ mod tests {
     fn no_request_through_a_proxy_counts_as_local() {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
         let connection = ClientConnection::new(Some(Ipv4Addr::LOCALHOST.into()), &Counts::default());
-        assert!(!proxies.source(&connection, &HeaderMap::new(), (CallerOrigin::Trusted, false)).is_local());
+        assert!(!proxies.source(&connection, &HeaderMap::new()).is_local());
         for (own, expected) in [
             ("127.0.0.1", true),
             ("::1", true),
@@ -245,9 +211,7 @@ mod tests {
         ] {
             let connection = ClientConnection::new(Some(own.parse().unwrap()), &Counts::default());
             assert_eq!(
-                Proxies::default()
-                    .source(&connection, &HeaderMap::new(), (CallerOrigin::Trusted, false))
-                    .is_local(),
+                Proxies::default().source(&connection, &HeaderMap::new()).is_local(),
                 expected,
                 "{own}"
             );

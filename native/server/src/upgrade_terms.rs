@@ -8,8 +8,8 @@ use rootlight::rpc::envelope::{Id, write_error};
 use super::admission::OF_PROXIES;
 use super::connection_slots::ClientConnection;
 use super::key_caller::KeyCaller;
-use super::proxies::RequestSource;
 use super::refusal::INVALID_REQUEST;
+use super::request_source::RequestSource;
 use super::server_state::{ReloadableSettings, ServerState};
 
 /// The headers of an upgrade that rules look at, and what the rules of that time made of them.
@@ -42,12 +42,10 @@ impl UpgradeTerms {
         connection: &ClientConnection,
         key: Option<&KeyCaller>,
     ) -> Option<String> {
-        let addressed = match rules.access.check(&self.headers, self.authority.as_deref()) {
-            Ok(addressed) => addressed,
-            Err(refusal) => return Some(refusal.to_string()),
-        };
-        let sender = (addressed.origin, addressed.is_local);
-        let source = rules.proxies.source(connection, &self.headers, sender);
+        let mut source = rules.proxies.source(connection, &self.headers);
+        if let Err(refusal) = rules.access.check(&self.headers, self.authority.as_deref(), &mut source) {
+            return Some(refusal.to_string());
+        }
         let operator = shared.admission.is_operator(key, &self.headers, &source);
         let RequestSource { id, address, origin, .. } = &self.source;
         let is_same =
