@@ -43,19 +43,34 @@ impl AdmissionRules {
         RequestRefusal::NotFound(if path.is_empty() { "/".to_owned() } else { path })
     }
 
-    /// Checks the path, and the key in it if the service needs one. Nothing of the request's body is read before.
+    /// Checks the path, and the key in the path if the service needs one. Returns the caller, whose batches have at most
+    /// `batch_limit` calls, and its key. The request's body is not read before.
     pub(crate) async fn admit(
         &self,
         path: &str,
         headers: &HeaderMap,
         source: &RequestSource,
-    ) -> Result<Option<KeyCaller>, RequestRefusal> {
+        batch_limit: usize,
+    ) -> Result<(Caller, Option<KeyCaller>), RequestRefusal> {
         let rest = self.below_base_path(path).ok_or_else(|| self.not_found())?;
-        match &self.keys {
-            None => Ok(None),
+        let key = match &self.keys {
+            None => None,
             // Boxed, because most servers have no keys.
-            Some(access) => Box::pin(self.admit_key(access, rest, headers, source)).await,
-        }
+            Some(access) => Box::pin(self.admit_key(access, rest, headers, source)).await?,
+        };
+        let id = key.as_ref().map_or(source.id, |key| source.id.of_key(key.owner()));
+        let caller = Caller::with_rights(id, source.origin.foreign_page(), |connection| {
+            let served = match key.as_ref().is_some_and(KeyCaller::debugs) {
+                true => self.profile.serve_debug(connection),
+                false => self.profile.serve(connection),
+            };
+            served
+                .with_rights(key.as_ref().map_or(0, KeyCaller::rights))
+                .with_operator(self.is_operator(key.as_ref(), headers, source))
+                .with_batch_limit(batch_limit)
+                .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)))
+        });
+        Ok((caller, key))
     }
 
     /// Checks the key in a path below the base path.
@@ -96,28 +111,6 @@ impl AdmissionRules {
             self.local_operator.unwrap_or(by_default) && is_direct(headers, source)
         };
         key.map_or_else(local, KeyCaller::is_operator)
-    }
-
-    /// The caller of an admitted request, whose batches have at most this many calls.
-    pub(crate) fn caller(
-        &self,
-        key: Option<&KeyCaller>,
-        headers: &HeaderMap,
-        source: &RequestSource,
-        batch_limit: usize,
-    ) -> Caller {
-        let id = key.map_or(source.id, |key| source.id.of_key(key.owner()));
-        Caller::with_rights(id, source.origin.foreign_page(), |connection| {
-            let served = match key.is_some_and(KeyCaller::debugs) {
-                true => self.profile.serve_debug(connection),
-                false => self.profile.serve(connection),
-            };
-            served
-                .with_rights(key.map_or(0, KeyCaller::rights))
-                .with_operator(self.is_operator(key, headers, source))
-                .with_batch_limit(batch_limit)
-                .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)))
-        })
     }
 }
 

@@ -120,11 +120,11 @@ async fn route(
         _ => return not_allowed(shared, request.uri().path()).into(),
     }
     let path = request.uri().path();
-    let key = match shared.admission.admit(path, request.headers(), &source).await {
-        Ok(key) => key,
+    let admitted = shared.admission.admit(path, request.headers(), &source, shared.limits.batch).await;
+    let (caller, key) = match admitted {
+        Ok(admitted) => admitted,
         Err(refusal) => return Box::pin(refusal.response_to(take(request))).await.into(),
     };
-    let caller = shared.admission.caller(key.as_ref(), request.headers(), &source, shared.limits.batch);
     connection.count_for(caller.id);
     match *request.method() {
         Method::POST => post(shared, Caller { takes_pieces: true, ..caller }, key, request).await,
