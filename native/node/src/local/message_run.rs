@@ -7,8 +7,9 @@ use std::time::Instant;
 use rootlight::engine::Snapshot;
 use rootlight::rpc::{Connection, Message, MessageProgress, Reply, ReplyOrLogs};
 use rootlight_limits::caller_id::CallerId;
-use rootlight_limits::priority::Pauses;
+use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::unix_time::unix_time;
+use rootlight_server::service::Caller;
 
 use super::inline_runs::{Attempt, InlineRuns};
 use super::state::{LocalState, NoChange, Writer, changed, host_input, lock, publish};
@@ -17,26 +18,36 @@ use crate::recovery::AllProcessors;
 /// A message with everything needed to answer it.
 pub(super) struct MessageRun {
     pub(super) message: MessageProgress,
+    /// Whether the message's text is short: hashing a long parameter takes as long as a run.
+    pub(super) is_short: bool,
     /// Whether the answer may be sent in pieces.
-    pub(super) takes_pieces: bool,
-    pub(super) parts: Arc<LocalState>,
-    /// The connection and the message once more, on a chain that begins on another network, where it may have to run several times.
-    pub(super) again: Option<(Arc<Connection>, Message)>,
+    takes_pieces: bool,
+    parts: Arc<LocalState>,
+    /// A copy of the connection and the message, on a chain that begins on another network: the message may have to run several
+    /// times there.
+    again: Option<(Arc<Connection>, Message)>,
     /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
-    pub(super) begun: Option<(Arc<dyn Snapshot>, u64)>,
+    begun: Option<(Arc<dyn Snapshot>, u64)>,
 }
 
 impl MessageRun {
-    /// Answers the message if that takes no longer than moving it to another thread. A brief message is answered if it needs no
-    /// disk and does not wait for another writer; another one that only reads runs for as long as attempts may take. Returns
-    /// the run if it is not finished.
+    pub(super) fn new(caller: &Caller, message: Message, parts: Arc<LocalState>) -> Self {
+        let (connection, is_short) = (caller.connection.clone(), message.bytes() <= SHORT_JSON);
+        let again = parts.options.fork.as_ref().map(|_| (connection.clone(), message.clone()));
+        let message = MessageProgress::new(connection, message);
+        Self { message, is_short, takes_pieces: caller.takes_pieces, parts, again, begun: None }
+    }
+
+    /// Answers the message on the calling thread if that takes no longer than moving the message to another thread. A brief
+    /// message is answered if it needs no disk and does not wait for another writer. Another short message that only reads
+    /// runs for as long as attempts may take ([`InlineRuns`]). Returns the run if it is not finished.
     pub(super) fn begin(
         mut self,
         inline_runs: &InlineRuns,
         caller_id: CallerId,
     ) -> Result<Result<Reply, NoChange>, Self> {
         // A message that misses data of another network takes long.
-        if self.again.is_some() {
+        if !self.is_short || self.again.is_some() {
             return Err(self);
         }
         let parts = self.parts.clone();
@@ -86,6 +97,7 @@ impl MessageRun {
     fn with(&self, (connection, message): &(Arc<Connection>, Message)) -> Self {
         Self {
             message: MessageProgress::new(connection.clone(), message.clone()),
+            is_short: self.is_short,
             takes_pieces: false,
             parts: self.parts.clone(),
             again: None,

@@ -10,12 +10,11 @@ use futures::future::BoxFuture;
 use rootlight::dev::DevError;
 use rootlight::engine::{LocalNode, RESOURCE_UNAVAILABLE, View};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{
-    LocalClient, MAX_RESPONSE, Message, MessageProgress, Notifications, Reply, ReplyOrLogs, notification,
-};
+use rootlight::rpc::{LocalClient, MAX_RESPONSE, Message, Notifications, Reply, ReplyOrLogs, notification};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation, SMALL_ANSWER};
-use rootlight_limits::priority::{Pauses, SHORT_JSON};
+use rootlight_limits::caller_id::CallerId;
+use rootlight_limits::priority::Pauses;
 use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::bans::HostBans;
@@ -47,7 +46,8 @@ pub struct LocalService {
     parts: Arc<LocalState>,
     /// Decides which messages are tried on the thread that serves their connection.
     inline_runs: InlineRuns,
-    /// Held while a subscription is polled there, so that polls wait for each other and not for the writer.
+    /// Locked while a subscription is polled on the thread that serves its connection, so that polls wait for each other and not
+    /// for the writer.
     polls: Mutex<HeaderJsonCache>,
     /// Schedules long runs of readers.
     runs: Arc<RunQueue>,
@@ -164,43 +164,22 @@ impl LocalService {
         self.parts.state.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
-    /// look-up. Other messages that may be short are tried there for a moment ([`InlineRuns`]). Returns the run of all others,
-    /// and of those that were not finished.
-    fn begin(&self, caller: &Caller, message: Message) -> Result<Begun, Unanswered> {
-        let caller_id = caller.id;
-        // Hashing a long parameter takes as long as a run.
-        let is_short = message.bytes() <= SHORT_JSON;
-        let again = self.parts.options.fork.as_ref().map(|_| (caller.connection.clone(), message.clone()));
-        let message = MessageProgress::new(caller.connection.clone(), message);
-        self.inline_runs.sent(caller_id);
-        let (takes_pieces, parts) = (caller.takes_pieces, self.parts.clone());
-        let run = MessageRun { message, takes_pieces, parts, again, begun: None };
-        if !is_short {
-            return Ok(Begun::Left(run, is_short));
-        }
-        let begin = || run.begin(&self.inline_runs, caller_id);
-        match catch_unwind(AssertUnwindSafe(begin)).map_err(|_| Unanswered::Failed)? {
-            Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::from),
-            Err(run) => Ok(Begun::Left(run, is_short)),
-        }
+    /// Takes bytes of the answer budget for a reply.
+    async fn hold(&self, caller_id: CallerId, reply: Reply) -> Result<ReservedReply, Unanswered> {
+        let held = self.limits().hold_answer(caller_id.asker(), reply.bytes()).await;
+        let reserved = held.ok_or(Unanswered::NoRoom)?;
+        Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
     }
 
-    /// Finishes a message. One that is left waits for its turn and runs on a thread of its own, so that it does not block other
-    /// connections.
-    async fn finish(&self, caller: &Caller, begun: Begun, size: Size) -> Result<ReservedReply, Unanswered> {
-        let caller_id = caller.id;
-        let (run, is_short) = match begun {
-            Begun::Done(reply) => {
-                let reserved = self
-                    .limits()
-                    .hold_answer(caller_id.asker(), reply.bytes())
-                    .await
-                    .ok_or(Unanswered::NoRoom)?;
-                return Ok(ReservedReply { reserved, ..ReservedReply::of(reply) });
-            }
-            Begun::Left(run, is_short) => (run, is_short),
-        };
+    /// Finishes a message on a thread of its own, so that the message does not block other connections. The message waits for
+    /// its turn first.
+    async fn finish(
+        &self,
+        caller_id: CallerId,
+        run: MessageRun,
+        size: Size,
+    ) -> Result<ReservedReply, Unanswered> {
+        let is_short = run.is_short;
         let runs = match (run.message.reads_only(), is_short) {
             (true, true) => &self.runs,
             (true, false) => &self.long,
@@ -278,13 +257,6 @@ impl LocalService {
     }
 }
 
-/// A message after the part of it that is answered on the calling thread.
-enum Begun {
-    Done(Reply),
-    /// The message is left, and whether it is short.
-    Left(MessageRun, bool),
-}
-
 /// The reason why the node did not answer a message.
 enum Unanswered {
     /// A handler panicked, which is a defect.
@@ -305,13 +277,19 @@ impl Service for LocalService {
     fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         let (id, size) = (message.single_id(), Size::of(&message));
         let awaited = mined::Awaited::of(&message, &self.parts.changes);
-        // Most messages end here, without the future of a long one.
-        let answered: BoxFuture<'a, ReservedReply> = match self.begin(caller, message) {
-            Ok(Begun::Done(reply)) if reply.bytes() <= SMALL_ANSWER => {
-                Box::pin(ready(self.replied(id, Ok(ReservedReply::of(reply)))))
+        self.inline_runs.sent(caller.id);
+        let run = MessageRun::new(caller, message, self.parts.clone());
+        let begun = match catch_unwind(AssertUnwindSafe(|| run.begin(&self.inline_runs, caller.id))) {
+            Ok(begun) => begun.map(|reply| reply.map_err(Unanswered::from)),
+            Err(_) => Ok(Err(Unanswered::Failed)),
+        };
+        let answered: BoxFuture<'a, ReservedReply> = match begun {
+            Ok(Ok(reply)) if reply.bytes() > SMALL_ANSWER => {
+                Box::pin(async move { self.replied(id, self.hold(caller.id, reply).await) })
             }
-            Ok(begun) => Box::pin(async move { self.replied(id, self.finish(caller, begun, size).await) }),
-            Err(unanswered) => Box::pin(ready(self.replied(id, Err(unanswered)))),
+            // Most messages end here, without the future of a long one.
+            Ok(reply) => Box::pin(ready(self.replied(id, reply.map(ReservedReply::of)))),
+            Err(run) => Box::pin(async move { self.replied(id, self.finish(caller.id, run, size).await) }),
         };
         match awaited {
             Some(awaited) => {
