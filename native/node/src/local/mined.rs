@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{Message, RpcError};
+use rootlight::rpc::{Message, Response, RpcError};
 use rootlight_server::methods::dispatcher;
 use rootlight_server::service::ReservedReply;
+use serde_json::value::to_raw_value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-const METHODS: [&str; 2] = ["eth_sendRawTransactionSync", "eth_sendTransactionSync"];
-/// How long a caller waits that does not say it, as EIP-7966 recommends.
+/// The parameter with the time in milliseconds, which only methods that wait for a receipt have.
+const TIMEOUT: &str = "timeout";
+/// The waiting time of a caller that names none, as EIP-7966 recommends.
 const DEFAULT: Duration = Duration::from_secs(2);
-/// How long a caller may wait: two blocks of a chain that mines as mainnet does would take longer.
+/// The longest waiting time. Two blocks of a chain that mines as mainnet does would take longer.
 const MOST: Duration = Duration::from_secs(30);
 /// The code of a transaction that can be mined and is in no block yet.
 const NOT_MINED: i32 = 4;
@@ -23,18 +25,18 @@ pub(super) struct Awaited {
     /// The id of the message.
     id: Id,
     deadline: Instant,
-    /// Tells of blocks.
+    /// Changes with each new block.
     changes: watch::Receiver<u64>,
 }
 
 impl Awaited {
-    /// The block of the transaction that a message sends; `None` if it asks for no receipt. A time that is no number, zero or
-    /// too long is the default, as EIP-7966 demands. To be called before the message is answered.
+    /// The block of the transaction that a message sends; `None` if the message asks for no receipt. In place of a time that is
+    /// no number, zero or too long, the default counts, as EIP-7966 demands. To be called before the message is answered.
     pub(super) fn of(message: &Message, changes: &watch::Sender<u64>) -> Option<Self> {
         let entry = message.single()?;
         let call = entry.call.as_ref().ok()?;
-        call.row.filter(|row| METHODS.contains(&row.name))?;
-        let given = call.params.get(1).and_then(|raw| milliseconds(raw.get()));
+        let position = call.row?.params.iter().position(|param| param.name == TIMEOUT)?;
+        let given = call.params.get(position).and_then(|raw| milliseconds(raw.get()));
         let patience = given.filter(|given| !given.is_zero() && *given <= MOST).unwrap_or(DEFAULT);
         Some(Self { id: entry.id.clone(), deadline: Instant::now() + patience, changes: changes.subscribe() })
     }
@@ -46,10 +48,11 @@ impl Awaited {
         answer: impl Fn(Message) -> BoxFuture<'a, ReservedReply>,
     ) -> ReservedReply {
         let sent = answered.await;
-        let Some(question) = receipt_of(&sent, &self.id) else { return sent };
+        let Some(question) = receipt_question(&sent) else { return sent };
         while let Ok(Ok(())) = timeout_at(self.deadline, self.changes.changed()).await {
-            let reply = answer(Message::read(question.as_bytes(), dispatcher(), 1)).await;
-            if is_found(&reply) {
+            let mut reply = answer(question.clone()).await;
+            if let Some(receipt) = receipt(&mut reply) {
+                receipt.id = self.id;
                 return reply;
             }
         }
@@ -57,7 +60,7 @@ impl Awaited {
     }
 }
 
-/// The time that a caller gives.
+/// The waiting time in a parameter: a number, or a string with a decimal or `0x` number.
 fn milliseconds(raw: &str) -> Option<Duration> {
     let text = raw.trim_matches('"');
     let number = match text.strip_prefix("0x") {
@@ -67,16 +70,17 @@ fn milliseconds(raw: &str) -> Option<Duration> {
     number.ok().map(Duration::from_millis)
 }
 
-/// The question for the receipt of a transaction that waits, with the id of the first message.
-fn receipt_of(sent: &ReservedReply, id: &Id) -> Option<String> {
+/// The request for the receipt of a transaction that is in no block yet; `None` if the transaction does not wait for a block.
+fn receipt_question(sent: &ReservedReply) -> Option<Message> {
     let (_, RpcError::Host { code: NOT_MINED, data: Some(hash), .. }) = sent.reply.as_ref()?.failed()? else {
         return None;
     };
-    let id = id.as_json();
-    Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_getTransactionReceipt","params":["{hash}"]}}"#))
+    Some(Message::of_host("eth_getTransactionReceipt", vec![to_raw_value(hash).ok()?], dispatcher()))
 }
 
-fn is_found(reply: &ReservedReply) -> bool {
-    let responses = reply.reply.as_ref().map_or(&[][..], |reply| reply.responses());
-    responses.iter().any(|response| response.outcome.as_ref().is_ok_and(|found| found.get() != "null"))
+/// The response with a receipt, if the transaction is in a block.
+fn receipt(reply: &mut ReservedReply) -> Option<&mut Response> {
+    let response = reply.reply.as_mut()?.responses_mut().first_mut()?;
+    let is_found = response.outcome.as_ref().is_ok_and(|found| found.get() != "null");
+    is_found.then_some(response)
 }
