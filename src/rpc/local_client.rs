@@ -52,7 +52,7 @@ impl MessageProgress {
         let sends = self.requests().filter(|request| request.row.sends());
         let (mut of, mut transactions) = (alloc::vec![], alloc::vec![]);
         for request in sends {
-            // What does not decode is an error of the call.
+            // Bytes that do not decode are an error of the call.
             if let Ok(sent) = request.params().data(0).and_then(|raw| transaction(&raw)) {
                 of.push(request);
                 transactions.push(sent);

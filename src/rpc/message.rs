@@ -1,7 +1,7 @@
-//! One message of a caller, read once, with the row of the method table for each call: every part of a host that asks what a
-//! message is about looks at what is read here.
+//! One message of a caller, read once, with the row of the method table for each call. All parts of a host use this reading and
+//! none parses the text again.
 //!
-//! What real clients send is accepted (missing `jsonrpc`, `params` null or `{}`), and everything else is refused with the codes of
+//! Deviations of real clients are accepted (missing `jsonrpc`, `params` null or `{}`); all others are refused with the codes of
 //! JSON-RPC 2.0.
 
 use alloc::{

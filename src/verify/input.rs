@@ -183,7 +183,7 @@ pub(super) fn number(raw: &RawValue, field: &str) -> Result<U256, InputError> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // The reader of digits would accept none as zero.
+    // `from_digits` would read an empty text as zero.
     let number = if text.is_empty() { None } else { from_digits(digits, radix) };
     number.ok_or_else(|| wrong(field, "a number of up to 32 bytes"))
 }

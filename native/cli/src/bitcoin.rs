@@ -8,7 +8,7 @@ use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig, public_sou
 
 use super::error::CommandError;
 
-/// The word for no sources.
+/// The value of `--bitcoin` that turns all sources off.
 const OFF: &str = "off";
 
 /// Opens the sources that the user names, or else the public ones of the network. Nothing is sent yet.

@@ -34,9 +34,9 @@ pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
     std::env::var_os("ROOTLIGHT_CONFIG").map(PathBuf::from)
 }
 
-/// Returns the command with the file's values as defaults. Errors name the line and repeat nothing of it: any part of the
-/// file may be a password. A file without a key is wrong while the program runs: an editor or a program that writes it anew
-/// empties it first, and lists such as that of the pages that may call would get lost.
+/// Returns the command with the file's values as defaults. Errors name the line and do not quote the line: any part of the
+/// file may be a password. While the program runs, a file without a key is an error: an editor that saves the file may empty the
+/// file first, and a reload at that moment would drop settings such as the pages that may call.
 pub(super) fn apply(command: Command, path: &Path, is_running: bool) -> Result<Command, CommandError> {
     let wrong = |reason: String| CommandError::Usage(format!("--config {}: {reason}", path.display()));
     let bytes = files::read(path, FILE_BYTES).map_err(|failure| wrong(of_path(&failure)))?;
@@ -72,7 +72,7 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     (mode & 0o002 != 0 || (mode & 0o004 != 0 && has_address())).then_some(mode)
 }
 
-/// The fault of a file, and its line.
+/// A fault of the file, with its position in the text.
 #[derive(Debug)]
 struct ConfigFault {
     at: Range<usize>,
@@ -84,7 +84,7 @@ impl ConfigFault {
         Self { at: at.span(), reason }
     }
 
-    /// The library's own text has the line of the file.
+    /// A file that is not TOML. The library's own error is not shown, because it quotes the line.
     fn syntax(error: &toml::de::Error) -> Self {
         let reason = "not TOML: a line is KEY = VALUE or [COMMAND], texts have quotes, and a key comes once";
         Self { at: error.span().unwrap_or_default(), reason }
@@ -158,7 +158,7 @@ fn is(arg: &Arg, key: &str) -> bool {
     arg.get_long().is_some_and(|long| long == key)
 }
 
-/// Sets the default of a flag. `--help` does not show it: addresses hold passwords and keys.
+/// Sets the default of a flag. `--help` does not show the default, because addresses hold passwords and keys.
 fn set(command: Command, key: &str, values: &[String]) -> Command {
     let Some(id) = command.get_arguments().find(|arg| is(arg, key)).map(|arg| arg.get_id().clone()) else {
         return command;
@@ -174,9 +174,9 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
     })
 }
 
-/// The values of a key. Only a flag that may be repeated takes a list: of others all values but one would get lost.
+/// The values of a key. Only a flag that may be repeated takes a list; another flag would use one value and drop the others.
 fn values(command: &Command, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, ConfigFault> {
-    let DeValue::Array(items) = value.get_ref() else { return Ok(vec![one(value)?]) };
+    let DeValue::Array(items) = value.get_ref() else { return Ok(vec![flag_value(value)?]) };
     let any = |is_list: bool| {
         let has =
             |command: &Command| command.get_arguments().any(|arg| is(arg, key) && takes_list(arg) == is_list);
@@ -185,7 +185,7 @@ fn values(command: &Command, key: &str, value: &Spanned<DeValue<'_>>) -> Result<
     if any(false) && !any(true) {
         return Err(ConfigFault::new(value, "a list, but the flag takes one value"));
     }
-    items.iter().map(one).collect()
+    items.iter().map(flag_value).collect()
 }
 
 /// Whether a flag may be repeated, or takes several values.
@@ -193,7 +193,8 @@ fn takes_list(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some()
 }
 
-fn one(value: &Spanned<DeValue<'_>>) -> Result<String, ConfigFault> {
+/// The text of one value, as the command line would have it.
+fn flag_value(value: &Spanned<DeValue<'_>>) -> Result<String, ConfigFault> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text.clone().into_owned()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -206,8 +207,8 @@ fn one(value: &Spanned<DeValue<'_>>) -> Result<String, ConfigFault> {
     }
 }
 
-/// Takes values out of an error of clap, unless they were written on the command line: those of a file or of the environment
-/// may be passwords, and the error may go into a log. The reasons of parsers may repeat a part of a value, and go too.
+/// Removes values from an error of clap, unless they were written on the command line: values of a file or of the environment
+/// may be passwords, and the error may go into a log. The parsers' reasons are removed too, because they may quote a value.
 pub(super) fn without_values(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let is_typed = |value: &str| {
         let typed = |argument: &OsString| {

@@ -22,7 +22,7 @@ use super::error::{CommandError, DATA_DIR};
 use super::header_folder::{self, HeaderFolder};
 use super::source_args::SourceArgs;
 
-/// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
+/// Starts to dial the nodes that `--peer` names, and to find others if the flags ask for them; must be called inside a runtime.
 pub(super) async fn upstreams(
     args: &SourceArgs,
     network: &Network,
@@ -33,7 +33,7 @@ pub(super) async fn upstreams(
     if args.peer.is_empty() && !finds {
         return Ok(Vec::new());
     }
-    // A chain of tests may have another block 0 than its network's.
+    // A test's chain may have another block 0 than its network.
     let genesis = match start {
         LightStart::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
         _ => network.genesis_hash,
@@ -69,7 +69,7 @@ pub(super) fn identity(
     })
 }
 
-/// A chain that is served to nodes, and found by them, until the value is dropped.
+/// The server of a chain for nodes, and the responses by which nodes find the server; both end when this is dropped.
 pub(super) struct ServedChain {
     _server: PeerServer,
     _finder: Option<Finder>,

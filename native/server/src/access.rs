@@ -18,7 +18,7 @@ pub enum Origins {
     /// `*`: every page may use keys and change the chain; what shows the host's upstreams or pool is for pages of this
     /// machine.
     Any,
-    /// These pages may call every method, others none. The comparison ignores case (`https://wallet.example`).
+    /// The pages that may call every method; other pages may call none. The comparison ignores case (`https://wallet.example`).
     List(Vec<String>),
 }
 

@@ -13,8 +13,8 @@ use crate::service::Caller;
 /// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
 
-/// Which requests a server admits, and with which methods and rights. By default it admits all, at any path, under the profile
-/// of a node.
+/// The rules by which a server admits requests and gives them methods and rights. By default a server admits all requests, at
+/// any path, under the profile of a node.
 #[derive(Debug, Clone, Default)]
 pub struct AdmissionRules {
     /// The profile.

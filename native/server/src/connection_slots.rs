@@ -347,7 +347,7 @@ pub(crate) struct ConnectionSlots {
     taken: Mutex<BTreeMap<u64, Arc<ClientConnection>>>,
 }
 
-/// A taken place. Dropping it frees the place.
+/// A taken slot. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
@@ -371,7 +371,7 @@ impl ConnectionSlots {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place. If all are taken, an idle connection is told to close.
+    /// Waits for a slot. If all are taken, an idle connection is told to close.
     pub(crate) async fn enter(self: &Arc<Self>, connection: &Arc<ClientConnection>) -> ConnectionSlot {
         loop {
             let within = if self.free.available_permits() > 0 { Duration::ZERO } else { ROOM_INTERVAL };
@@ -384,8 +384,8 @@ impl ConnectionSlots {
         }
     }
 
-    /// Takes a place, if necessary that of an idle connection of an address with more connections than this one.
-    /// Returns `None` if there is no such place.
+    /// Takes a slot, if necessary that of an idle connection of an address with more connections than this one.
+    /// Returns `None` if there is no such slot.
     pub(crate) async fn enter_or_refuse(
         self: &Arc<Self>,
         connection: &Arc<ClientConnection>,
@@ -417,7 +417,7 @@ impl ConnectionSlots {
             crowd.compare(connection.client().address, newcomer.client().address)
         };
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
-        // A single connection is no hoard, even where there is one place.
+        // A single connection is no hoard, even where there is one slot.
         let most = (self.most / 2).max(1);
         let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
         let idle = idle.filter(|(connection, since)| {

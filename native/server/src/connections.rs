@@ -33,7 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The number of bytes buffered for a connection besides bodies; also the longest request head.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// What serves the connections of all listeners.
+/// The parts that serve the connections of all listeners.
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) shared: Arc<ServerState>,
@@ -47,17 +47,17 @@ enum Signal {
     Stop,
     /// The client does not read its answers.
     Stalled,
-    /// Another connection needs the place.
+    /// Another connection needs the slot.
     Close,
 }
 
 impl Connections {
-    /// Accepts connections for ever, and serves each one once there is a place for it.
+    /// Accepts connections for ever, and serves each one once there is a slot for it.
     pub(super) async fn accept(&self, listener: &Listener) {
         processors::join();
         loop {
             match listener.accept().await {
-                // A banned client learns nothing, and takes no place.
+                // A banned client learns nothing, and takes no slot.
                 Ok((_, Some(address))) if self.shared.is_banned(address) => {}
                 Ok((stream, address)) => {
                     let connection = ClientConnection::new(address, &self.shared.counts);

@@ -200,7 +200,7 @@ impl Body for CountedBody {
     }
 }
 
-/// What a WebSocket sends besides pings and its close frame.
+/// A message of a WebSocket besides pings and the close frame.
 pub(super) enum Outgoing {
     Text(Unsent),
     /// The response to a ping. The library makes it when it reads the ping; these bytes count until it is sent.

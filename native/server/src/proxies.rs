@@ -28,7 +28,7 @@ const MAX_HOPS: usize = 16;
 pub struct Proxies {
     /// Networks of proxies.
     pub networks: Vec<IpNet>,
-    /// Whether whoever connects to a Unix socket of the server is such a proxy.
+    /// Whether the clients of the server's Unix socket are such proxies.
     pub unix: bool,
 }
 
@@ -159,7 +159,7 @@ mod tests {
             ("fd00:2::5", &["1.2.3.4"], "1.2.3.4"),
             // Only proxies: the first of them.
             ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
-            // What cannot be read, and what stands before it, does not count.
+            // An entry that is no address, and the entries before it, do not count.
             ("10.0.0.1", &["1.2.3.4, unknown"], "10.0.0.1"),
             ("10.0.0.1", &["1.2.3.4, unknown, 10.0.0.2"], "10.0.0.2"),
             ("10.0.0.1", &[""], "10.0.0.1"),

@@ -109,7 +109,7 @@ pub struct Health {
     /// Number of the newest block whose state is on the node's disk, beside a node of one's own.
     #[serde(rename = "provableBlock", skip_serializing_if = "Option::is_none")]
     pub provable_block: Option<u64>,
-    /// What Bitcoin says of the chain, as `rootlight_syncStatus` shows it; `None` if no Bitcoin chain is followed.
+    /// The state of Bitcoin's chain, as `rootlight_syncStatus` shows it; `None` if no Bitcoin chain is followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bitcoin: Option<BitcoinStatus>,
 }
@@ -136,7 +136,7 @@ pub struct BitcoinHealth {
     pub tip: Option<(u32, u32)>,
     /// Number of sources that have answered the last time that they were asked.
     pub sources: usize,
-    /// What it says of the Rootstock chain; `None` before that was judged.
+    /// Bitcoin's report on the Rootstock chain; `None` before the chain was judged.
     pub report: Option<BitcoinReport>,
 }
 
@@ -162,7 +162,7 @@ pub struct UpstreamHealth {
 pub struct Caller {
     /// The connection that the message comes from, by which work and memory are divided.
     pub id: CallerId,
-    /// What the sender may do, and its subscriptions.
+    /// The rights and the subscriptions of the sender.
     pub connection: Arc<Connection>,
     /// Whether the sender can receive an answer in pieces.
     pub takes_pieces: bool,
@@ -209,7 +209,7 @@ impl Caller {
     }
 }
 
-/// What a service and its server count in. Another server has its own.
+/// The limits and the metrics of a service and its server. Another server has its own.
 #[derive(Debug, Clone)]
 pub struct Counts {
     /// The budgets of memory, and the threads of long work.
@@ -247,7 +247,7 @@ pub trait Service: Send + Sync + 'static {
         })
     }
 
-    /// What is new of a subscription of a sender, with the bytes of the answer budget that the news hold.
+    /// The new results of a sender's subscription, with the bytes of the answer budget that they hold.
     fn notifications<'a>(
         &'a self,
         caller: &'a Caller,
@@ -261,7 +261,7 @@ pub trait Service: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// What the service counts in. Its server reads this once and counts there too; by default it is the server's own.
+    /// The limits and the metrics of the service. Its server reads them once and uses them too; by default they are the server's own.
     fn counts(&self) -> Counts {
         Counts::default()
     }

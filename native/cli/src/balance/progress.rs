@@ -1,4 +1,4 @@
-//! The line on stderr that says what is waited for.
+//! The progress of the command, as one line on stderr.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::service_call::quantity;
 /// Least time between two lines where stderr is no terminal.
 const LINES_APART: Duration = Duration::from_secs(3);
 
-/// Most characters of a line on a terminal: one that is broken could not be written over.
+/// Most characters of a line on a terminal. A line that the terminal wraps could not be replaced.
 const COLUMNS: usize = 100;
 
-/// A line that is written over on a terminal, and written anew now and then elsewhere.
+/// A line that each change replaces on a terminal. Where stderr is no terminal, further lines follow at intervals.
 pub(super) struct ProgressLine<W: Write> {
     out: W,
     rewrites: bool,
@@ -31,7 +31,7 @@ impl ProgressLine<io::Stderr> {
 }
 
 impl<W: Write> ProgressLine<W> {
-    /// Shows what is waited for. A failure to write is no reason to stop.
+    /// Shows the progress. A failure to write does not stop the command.
     pub(super) fn show(&mut self, text: &str) {
         let text: String = sanitize(text).to_string();
         let is_new = self.shown.as_ref().is_none_or(|(_, shown)| *shown != text);
@@ -57,12 +57,12 @@ impl<W: Write> ProgressLine<W> {
     }
 }
 
-/// How far a light client is.
+/// The progress of a light client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reached {
-    /// Sources that have told of their newest block, and all places for sources.
+    /// The number of sources that have announced their newest block, and of all sources.
     pub(super) sources: (usize, usize),
-    /// The block that headers begin at, the newest verified one, and the newest of all.
+    /// The numbers of the first block, of the newest verified block, and of the newest known block.
     pub(super) blocks: [u64; 3],
     /// Whether the head was reached.
     pub(super) is_synced: bool,
@@ -84,13 +84,14 @@ impl Reached {
         }
     }
 
-    /// Headers that are verified, and all that are to be verified.
+    /// The number of headers that are verified, and of all headers from the first block to the newest one.
     pub(super) const fn headers(&self) -> (u64, u64) {
         let [start, head, newest] = self.blocks;
         (head.saturating_sub(start), newest.saturating_sub(start))
     }
 }
 
+/// The text of the line: the step that the command waits for.
 pub(super) fn waited_for(reached: &Reached, finds_nodes: bool, notes: &SourceNotes) -> String {
     let (answering, sources) = reached.sources;
     let (verified, headers) = reached.headers();

@@ -18,16 +18,16 @@ pub struct DoctorPlan {
     pub network: Network,
     /// The value of `--checkpoint`, for the report.
     pub checkpoint: Option<String>,
-    /// Where headers begin. The head and a proof of state are asked for after the first start; of further ones the
-    /// headers alone are measured.
+    /// The blocks at which headers begin. From the first one, the check also requests the head and a proof of state; from the
+    /// others, the check measures the headers alone.
     pub starts: Vec<LightStart>,
-    /// Hosts to ask for nodes.
+    /// The hosts that name the first nodes of the network.
     pub boot: Vec<BootHost>,
-    /// Nodes with snapshot service that are tried beside those that are found, and each by itself.
+    /// Nodes that serve snapshots; they are tried together with the nodes that are found, and each by itself.
     pub state_servers: Vec<PeerAddress>,
-    /// Whether nodes at private addresses are taken.
+    /// Whether nodes at private addresses are accepted.
     pub allow_private: bool,
-    /// Nodes that are named; each is tried by itself too.
+    /// The nodes of `--peer`; each is tried by itself too.
     pub peers: Vec<PeerAddress>,
     /// Other sources of the chain; each is tried by itself.
     pub upstreams: Vec<SharedUpstream>,
@@ -35,15 +35,15 @@ pub struct DoctorPlan {
     pub recorded: Vec<(SharedUpstream, LightStart)>,
     /// Sources of Bitcoin's chain; each is tried by itself, and all judge the chain together.
     pub bitcoin: Vec<Arc<BitcoinSource>>,
-    /// For how long Bitcoin's tags are watched after everything else.
+    /// The time for which Bitcoin's tags are watched after all other checks.
     pub watch: Duration,
     /// Seconds by which the clock of the run that is replayed is behind this machine's.
     pub behind: u64,
-    /// The limits in which all that peers and upstreams send counts.
+    /// The limits of the bytes that peers and upstreams send.
     pub limits: Arc<Limits>,
-    /// Whether blocks come only now and then, so that an old head says nothing.
+    /// Whether the network makes few blocks, as private networks do, so that an old head is no fault.
     pub is_idle: bool,
-    /// Longest time.
+    /// The time limit of the whole check.
     pub limit: Duration,
     /// Folder for recordings of what peers, upstreams and Bitcoin sources responded; `None` for none.
     pub recordings: Option<PathBuf>,

@@ -1,8 +1,8 @@
-//! The hot store of a service on many machines: what is small and asked for by every message, in a server that speaks
-//! the protocol of Redis (Redis, Valkey; one server or a cluster).
+//! The hot store of a service on many machines: small data that every message needs, in a server that speaks the protocol of
+//! Redis (Redis, Valkey; one server or a cluster).
 //!
-//! Everything here can be lost at any time. What must be kept is in PostgreSQL, and a front end that cannot reach the
-//! store goes on without it, within limits that are stated where the store is used.
+//! All data of the store can be lost at any time. Data that must last is in PostgreSQL. A front end that cannot reach the
+//! store continues without the store, within limits that are stated where the store is used.
 
 mod announce;
 mod config;

@@ -31,11 +31,13 @@ pub(super) struct PegoutRequest {
     pub(super) transaction: Option<[u8; 32]>,
 }
 
+/// The cell with requests that have no transaction hash.
 const PLAIN: &str = "releaseRequestQueue";
+/// The cell with requests that have a transaction hash (RSKIP-146).
 const HASHED: &str = "releaseRequestQueueWithTxHash";
 
 impl Bridge<'_> {
-    /// Reads the queue. This also writes it back, empty lists included.
+    /// Reads the queue, and writes it back, including empty lists.
     pub(super) fn queue(&mut self) -> Result<Vec<PegoutRequest>, NativeFailure> {
         let mut queue = Vec::new();
         read(&self.named(PLAIN), false, &mut queue).ok_or(NativeFailure::Failed)?;
@@ -54,7 +56,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// The block from which the next batch can be made (RSKIP-271). Reading it also writes it back.
+    /// The block from which the next batch can be made (RSKIP-271). Reading the number also writes it back.
     pub(super) fn next_pegout(&mut self) -> u64 {
         let next = number(&self.named("nextPegoutHeight")).unwrap_or(0);
         self.save_named("nextPegoutHeight", number_cell(next));
@@ -136,8 +138,8 @@ fn encode(queue: &[PegoutRequest], hashed: bool) -> Vec<u8> {
     out
 }
 
-/// Virtual size in bytes of a peg-out transaction that pays to script addresses. With a witness it is a
-/// quarter of the weight.
+/// Virtual size in bytes of a peg-out transaction that pays to script addresses. With a witness the size is a quarter of the
+/// weight.
 fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
     let count = |n: u64| if n < 253 { 1u64 } else { 3 };
     let signing = signatures.saturating_mul(72).saturating_mul(inputs);
@@ -189,8 +191,8 @@ pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.queue()?.len() as i64)))
 }
 
-/// Fee of the next batch with one more request. The reference node builds that transaction (RSKIP-305). If it
-/// has no coins for it, it estimates the fee from the number of inputs and outputs, as before RSKIP-305.
+/// Fee of the next batch with one more request. The reference node builds that transaction (RSKIP-305). Without coins, the
+/// reference node estimates the fee from the number of inputs and outputs, as before RSKIP-305.
 pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let waiting = bridge.queue()?.len() as u64;
     if waiting == 0 && !bridge.has(Rule::Rskip385) {
