@@ -76,6 +76,8 @@ test('a real block of the main network is drawn, and equal bytes light up togeth
     await page.getByRole('button', { name: 'Main network, block 9,000,000' }).click();
     await has(page, '.fold', 13);
     assert.equal(await page.locator('.drawing .verdict.good').count(), 4);
+    const tops = await page.locator('.drawing .strip').first().evaluate(({ children }) => [...children].slice(0, 3).map((field) => field.getBoundingClientRect().top));
+    assert.deepEqual(tops, tops.map(() => tops[0]), 'fields of a row begin at one height');
     await page.locator('.bytes', { hasText: 'hash for merged mining' }).hover();
     const lit = await page.locator('.bytes.lit .name').allTextContents();
     assert.deepEqual(lit, ['Rootstock header', 'hash for merged mining']);

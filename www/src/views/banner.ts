@@ -43,7 +43,7 @@ function keyForm({ again }: Ways): HTMLElement {
     keepKey(input.value);
     again();
   };
-  return form({ class: 'key' }, connect, field('API key', input), el('button', { class: 'button main' }, 'Connect'));
+  return form({ class: 'key-form' }, connect, field('API key', input), el('button', { class: 'button main' }, 'Connect'));
 }
 
 /** Counts down to the next attempt. Returns what stops it. */
