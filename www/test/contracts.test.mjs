@@ -44,6 +44,8 @@ test('a contract’s functions come from an ABI, and bad ABIs are the visitor’
     }
     await show(JSON.stringify(abi));
     assert.equal(await page.locator('#page .function').count(), 2);
+    const hidden = await page.getByLabel('ABI', { exact: true }).evaluate((field) => field.scrollWidth - field.clientWidth);
+    assert.equal(hidden, 0, 'a long line of an ABI is wrapped');
     assert.equal(await page.locator('#page .function b').count(), 0, 'names stay text');
     await page.locator('#page .function').nth(1).getByRole('button').click();
     await page.waitForFunction(() => document.querySelector('#page .function .side.good')?.textContent.includes('as an amount 1,000,000'));
