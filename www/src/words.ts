@@ -35,7 +35,7 @@ const CAUSES: readonly (readonly [RegExp, string])[] = [
   [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node that proves state can: `rootlight light`, `follow` or `sidecar`.'],
   [/no response|Failed to fetch|HTTP status|timed? ?out/i, 'The node did not answer. The page asks it again by itself; press the button again in a moment.'],
   [/too old|stale|older than/i, 'The newest proven block is too old to answer from. The page waits for a newer one.'],
-  [/not known|unknown|no such|not found/i, 'Nobody named this to the page, and that something exists nowhere cannot be proven. Look for a mistyped digit.'],
+  [/not known|unknown|no such|not found/i, 'The node does not know it, and that something exists nowhere cannot be proven. Look for a mistyped digit.'],
   [/no proof/i, 'The node gave no proof that holds. Another node may bring it.'],
 ];
 

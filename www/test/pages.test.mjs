@@ -90,7 +90,7 @@ test('addresses that lead nowhere say why, in words of their verdict', async (t)
       await page.evaluate((to) => { location.hash = to; }, hash);
       await page.waitForFunction(([kind, source]) => new RegExp(source).test(document.querySelector(`#page .note.${kind}`)?.textContent ?? ''), [kind, words.source]);
     };
-    await says(`#/tx/0x${'77'.repeat(32)}`, 'warn', /^cannot be proven/);
+    await says(`#/tx/0x${'77'.repeat(32)}`, 'warn', /^cannot be proven ?The node does not know it/);
     await says('#/block/99', 'input', /Block 99 does not exist yet: the newest proven one is 2/);
     await says('#/address/<img src=x>', 'input', /An address is 0x/);
     await says('#/nothing', 'input', /not #\/nothing/);
