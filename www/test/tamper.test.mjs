@@ -38,6 +38,9 @@ test('every lie is believed by a wallet, and caught by name by the light client'
       // The block of a log is executed again on state that Node A proves.
       assert.equal(await answered(), name === 'log' ? `${truth} verified` : 'lie refused No answer', name);
       if (lie) assert.equal(await believed(), lie, name);
+      // The lie that is believed is alarming, and not the client that refuses it.
+      if (lie) assert.equal(await page.locator('#liar .side.lie #believed').count(), 1, name);
+      assert.equal(await page.locator('#liar .side.good #answered').count(), 1, name);
       assert.match(await page.textContent('#liar .note.caught'), /^Node A was caught\./, name);
       assert.match(await page.textContent('#liar .note.caught'), reason, name);
       await page.locator('#help').check();
