@@ -33,7 +33,8 @@ before(async () => {
   const isPublished = (path) => !/\/(node_modules|test|wasm|scripts)(\/|$)/.test(path.slice(PACKAGE.length - 1));
   cpSync(PACKAGE, join(folder, 'rootlight'), { recursive: true, filter: isPublished });
   cpSync(join(PACKAGE, 'node_modules/tldts/dist/index.esm.min.js'), join(folder, 'tldts.js'));
-  served = await serveChain(10, () => held, undefined, { genesis: 'regtest' });
+  // A chain with a block 0 of its own, as `rootlight dev` makes it.
+  served = await serveChain(10, () => held);
   site = await servePackage();
   const flags = [`--load-extension=${folder}`, `--disable-extensions-except=${folder}`, '--disable-features=DisableLoadExtensionCommandLineSwitch'];
   browser = await startBrowser({ flags });
