@@ -22,6 +22,37 @@ function copied({ method, params }) {
   }
 }
 
+/** The listeners of a provider. One that throws does not keep an event from the others. */
+function newListeners() {
+  const listeners = new Map();
+  const of = (event) => listeners.get(event) ?? [];
+  return {
+    emit(event, value) {
+      for (const listener of of(event)) {
+        try {
+          listener(value);
+        } catch (error) {
+          console.error(error);
+        }
+      }
+    },
+    /** Whether an event has listeners. */
+    listens: (event) => of(event).length > 0,
+    /** The public methods of a provider. */
+    provider: {
+      on(event, listener) {
+        listeners.set(event, [...of(event), listener]);
+        return this;
+      },
+      removeListener(event, listener) {
+        const last = of(event).lastIndexOf(listener);
+        listeners.set(event, of(event).filter((_, place) => place !== last));
+        return this;
+      },
+    },
+  };
+}
+
 /**
  * @typedef {{result: unknown, level?: string}} Answer
  *
@@ -32,21 +63,12 @@ function copied({ method, params }) {
  */
 export function withEvents(askNow, interval, takeChanged) {
   const ask = async (call, quiet) => askNow(call, quiet);
-  const listeners = new Map();
+  const listeners = newListeners();
+  const { emit } = listeners;
   /** Subscriptions by the id that the caller knows: see {@link added}. */
   const subscriptions = new Map();
   let timer;
   let closed;
-
-  function emit(event, value) {
-    for (const listener of listeners.get(event) ?? []) {
-      try {
-        listener(value);
-      } catch (error) {
-        console.error(error);
-      }
-    }
-  }
 
   /** The number of the current head; undefined if the module refuses to answer. */
   const head = () => ask({ method: 'eth_blockNumber', params: [] }, true).then(({ result }) => Number(result), () => undefined);
@@ -148,22 +170,12 @@ export function withEvents(askNow, interval, takeChanged) {
   return {
     changed,
     emit,
-    /** Whether an event has listeners. */
-    listens: (event) => (listeners.get(event)?.length ?? 0) > 0,
+    listens: listeners.listens,
     /** The public methods of a provider. */
     provider: {
       request: async (call) => (await requestWithLevel(call)).result,
       requestWithLevel,
-      on(event, listener) {
-        listeners.set(event, [...(listeners.get(event) ?? []), listener]);
-        return this;
-      },
-      removeListener(event, listener) {
-        const all = listeners.get(event) ?? [];
-        const last = all.lastIndexOf(listener);
-        listeners.set(event, all.filter((_, place) => place !== last));
-        return this;
-      },
+      ...listeners.provider,
     },
     /** Makes all subscriptions again, because another client answers from now on. Its ids mean something else. */
     moved() {
