@@ -35,7 +35,7 @@ test('block, transaction and account have pages with five steps, links, and proo
     assert.equal(await page.textContent('#same'), 'The same as what is proven here.');
     await page.locator(`#page a[href="#/tx/${hash}"]`).click();
     await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Transaction');
-    assert.match(await page.textContent('#page .facts'), /Amount1 RBTC.*Fee0\.000021 RBTC.*Resultsucceeded · 0 logs.*1 of 2/);
+    assert.match(await page.textContent('#page .facts'), /Amount1 RBTC.*Fee0\.000021 RBTC.*Resultsucceeded · 0 logs.*#1, transaction 1 of 2/);
     assert.match((await climb(page))[4], /This receipt/);
     assert.equal((await verified('receipt')).verified, true);
     await page.reload();

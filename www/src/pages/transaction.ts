@@ -78,7 +78,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
       ['Amount', rbtc(BigInt(transaction.value))],
       ['Fee', rbtc(BigInt(transaction.gasPrice) * BigInt(receipt.gasUsed))],
       ['Result', resultOf(receipt)],
-      ['Place', link('block', String(Number(block.number))), `, ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
+      ['Place', link('block', String(Number(block.number))), `, transaction ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
     ladderView([
       ...workSteps(session, block, proof),
       { title: 'The block names all its receipts', holds: true, open: () => [descriptionView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
