@@ -208,7 +208,7 @@ fn flag_value(value: &Spanned<DeValue<'_>>) -> Result<String, ConfigFault> {
 }
 
 /// Removes values from an error of clap, unless they were written on the command line: values of a file or of the environment
-/// may be passwords, and the error may go into a log. The parsers' reasons are removed too, because they may quote a value.
+/// may be passwords, and the error may go into a log. The reason of a parser stays, unless it repeats a part of the value.
 pub(super) fn without_values(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let is_typed = |value: &str| {
         let typed = |argument: &OsString| {
@@ -221,11 +221,32 @@ pub(super) fn without_values(error: clap::Error, arguments: &[OsString]) -> clap
         (Some(ContextValue::String(value)), Some(ContextValue::String(flag)))
             if !value.is_empty() && !is_typed(value) =>
         {
-            let reason = "the value that the file or the environment gives is invalid; see --help";
-            clap::Error::raw(error.kind(), format!("{flag}: {reason}\n"))
+            let reason = std::error::Error::source(&error).map(|reason| unnamed(&reason.to_string(), value));
+            let reason = reason.filter(|reason| !repeats(reason, value)).map(|reason| format!(": {reason}"));
+            let reason = reason.unwrap_or_default();
+            let text = format!(
+                "{flag}: the value that the file or the environment gives is invalid{reason}; see --help\n"
+            );
+            clap::Error::raw(error.kind(), text)
         }
         _ => error,
     }
+}
+
+/// The reason of a parser, with a pronoun for the value with which it begins, as in "70000 is not in 0..=65535".
+fn unnamed(reason: &str, value: &str) -> String {
+    reason.strip_prefix(value).map_or_else(|| reason.to_owned(), |rest| format!("it{rest}"))
+}
+
+/// Characters of a value that a text may share with it by chance.
+const CHANCE: usize = 3;
+
+/// Whether a text has a part of a value that is longer than chance explains, or all of a shorter value.
+fn repeats(text: &str, value: &str) -> bool {
+    let (text, value) = (text.to_lowercase(), value.to_lowercase());
+    let characters: Vec<char> = value.chars().collect();
+    let length = characters.len().clamp(1, CHANCE + 1);
+    characters.windows(length).any(|part| text.contains(&part.iter().collect::<String>()))
 }
 
 #[cfg(test)]
@@ -285,6 +306,29 @@ mod tests {
             let error = applied("").unwrap().try_get_matches_from(&typed).unwrap_err();
             assert!(without_values(error, &typed).to_string().contains("sesame"));
         }
+    }
+
+    #[test]
+    fn the_reason_stays_where_it_repeats_nothing_of_the_value() {
+        let typed = [OsString::from("rootlight")];
+        for (file, reason) in [
+            ("http-port = 'sesame'", Some("invalid digit found in string")),
+            ("http-port = 70000", Some("it is not in 0..=65535")),
+            ("accounts = 'digital'", None),
+        ] {
+            let error = applied(file).unwrap().try_get_matches_from(&typed).unwrap_err();
+            let message = without_values(error, &typed).to_string();
+            let shown = message
+                .split_once(" is invalid")
+                .and_then(|(_, rest)| rest.trim_end().strip_suffix("; see --help"));
+            assert_eq!(
+                shown.map(|text| text.trim_start_matches(": ")),
+                Some(reason.unwrap_or_default()),
+                "{message}"
+            );
+        }
+        assert!(repeats("no host: SESAME", "https://sesame@node") && repeats("x is wrong", "x"));
+        assert!(!repeats("give seconds", "soon") && !repeats("give seconds", "x"));
     }
 
     #[test]
