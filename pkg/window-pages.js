@@ -11,7 +11,7 @@ const RECORD = 0;
 /** The key of Bitcoin's chain. */
 const BITCOIN = PLACES + 1;
 
-/** The most bytes of Bitcoin's chain that are read: six times as many as it takes. */
+/** The most bytes of Bitcoin's chain and coinbases that are read: the chain takes up to 174 kB, the coinbases up to half a megabyte. */
 const MAX_BITCOIN = 2 ** 20;
 
 /** Bytes before the record: the number after the last page, big-endian. */

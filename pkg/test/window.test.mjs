@@ -166,7 +166,8 @@ test('a window that Bitcoin dates', LIMIT, async (t) => {
     await until(() => evidence(head - 5_700).catch(() => false), 'the headers of two days');
     await stored(store, storage, DATED_NETWORK, head);
   });
-  assert.equal(written, 1);
+  // The chain, and once more with its coinbases if these came later.
+  assert.ok(written === 1 || written === 2, `written ${written} times`);
 
   /**
    * A visit an hour later, until Bitcoin supports the chain and another block has come, with which its chain is written if that is due. The chain
@@ -196,13 +197,12 @@ test('a window that Bitcoin dates', LIMIT, async (t) => {
   // blocks of the visit before were not worth writing.
   const good = kept.get(BITCOIN);
   const other = new MinedBitcoin(OTHER_BLOCKS, Math.floor(Date.now() / 1_000)).stored();
-  const wrong = [good.map((byte, at) => (at === 9_999 ? byte ^ 1 : byte)), 'no bytes', other];
+  const wrong = [good.map((byte, at) => (at === good.length - 999 ? byte ^ 1 : byte)), 'no bytes', other];
   for (const [place, value] of wrong.entries()) {
     kept.set(BITCOIN, value);
     const anew = await again(6 - 2 * place);
     assert.ok(anew.bytes > BITCOIN_BYTES, `${place}: ${anew.bytes} bytes`);
-    await until(() => written === place + 2, 'the chain in its place');
-    assert.ok(kept.get(BITCOIN).length > good.length);
+    await until(() => kept.get(BITCOIN) !== value && kept.get(BITCOIN).length > good.length, 'the chain in its place');
   }
 });
 

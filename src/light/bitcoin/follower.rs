@@ -1,12 +1,14 @@
 //! The Bitcoin chain of a client: what sources show of it, and what it says of the Rootstock chain.
 
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use super::coinbases::{Coinbases, KEPT_COINBASES};
 use super::commitments::COUNTED_BLOCKS;
 use super::evidence::BlockEvidence;
 use super::judge::{BitcoinJudge, BitcoinReport};
 use super::seen_blocks::SeenBlocks;
+use super::stored_coinbases::{split_stored, stored_coinbases};
 use super::tags::JUDGED_TAGS;
 use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION};
 use crate::consensus::ChainView;
@@ -69,21 +71,27 @@ impl BitcoinFollower {
         Self { chain, coinbases, judge, changes: 0, report: None, behind }
     }
 
-    /// Takes back what [`Self::stored`] returned, and verifies it ([`BitcoinChain::restore`]). `now` is in seconds since 1970.
+    /// Takes back what [`Self::stored`] returned, and verifies it ([`BitcoinChain::restore`]). A stored coinbase that is not proven is
+    /// missing. `now` is in seconds since 1970.
     ///
     /// # Errors
     /// [`StoredBitcoinError`]: nothing of it can be used.
     pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
+        let (coinbases, stored) = split_stored(stored);
         let (seen, chain) = SeenBlocks::restore(stored)?;
-        Ok(Self::after(BitcoinChain::restore(network, chain, now)?, seen))
+        let mut follower = Self::after(BitcoinChain::restore(network, chain, now)?, seen);
+        coinbases.into_iter().for_each(|(height, proof)| follower.take_coinbase(height, proof));
+        Ok(follower)
     }
 
-    /// The bytes to store: those of the chain ([`BitcoinChain::stored`]), and a deep reorganisation of its last day. One of the
-    /// newest blocks is among them although the Rootstock chain was not judged since: the program may end before.
+    /// The bytes to store: those of the chain ([`BitcoinChain::stored`]), the coinbases that are judged and kept with their proofs, and a
+    /// deep reorganisation of its last day. One of the newest blocks is among them although the Rootstock chain was not judged
+    /// since: the program may end before.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         let seen = self.judge.dated().seen().with_look(&self.chain);
-        let mut stored = seen.stored(self.chain.tip().height);
+        let mut stored = stored_coinbases(&self.coinbases, &self.chain, self.judged_heights());
+        stored.append(&mut seen.stored(self.chain.tip().height));
         stored.append(&mut self.chain.stored());
         stored
     }
@@ -188,6 +196,13 @@ impl BitcoinFollower {
         Ok(())
     }
 
+    /// Proves a coinbase as another Rootlight gives it, and keeps it with its proof. One of another block is ignored.
+    pub(in crate::light) fn take_coinbase(&mut self, height: u32, proof: CoinbaseProofBuf) {
+        if let Ok(Some(proven)) = self.prove_coinbase(height, &proof.as_proof()) {
+            self.keep_coinbase(&proven, Some(proof));
+        }
+    }
+
     /// Keeps a coinbase, with its proof if other clients are to get it. It counts while the chain has its block.
     pub fn keep_coinbase(&mut self, proven: &ProvenCoinbase, proof: Option<CoinbaseProofBuf>) {
         match proof {
@@ -216,6 +231,14 @@ impl BitcoinFollower {
     /// rival were known.
     #[must_use]
     pub fn missing_coinbases(&self) -> Vec<u32> {
+        let (lowest, top) = self.judged_heights().into_inner();
+        let mut missing: Vec<u32> = self.coinbases.wanted(&self.chain, lowest, top).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Heights of the blocks whose tags are judged, or would be if a close rival were known.
+    fn judged_heights(&self) -> RangeInclusive<u32> {
         let top = self.chain.tip().height;
         // One more than is judged, because the tip itself has no block on top and does not count.
         let judged = JUDGED_TAGS.into_iter().max().unwrap_or_default();
@@ -224,10 +247,7 @@ impl BitcoinFollower {
         // Clients that ask this one may know a rival that this one was not shown. The chain counts for none that is deeper.
         let shown_elsewhere = top.saturating_sub(DEEP_REORGANISATION.saturating_sub(1));
         let fork = self.chain.rival_fork(CLOSE_RIVAL).unwrap_or(top).min(shown_elsewhere).max(deepest);
-        let lowest = fork.saturating_sub(judged).max(self.chain.lowest());
-        let mut missing: Vec<u32> = self.coinbases.wanted(&self.chain, lowest, top).collect();
-        missing.reverse();
-        missing
+        fork.saturating_sub(judged).max(self.chain.lowest())..=top
     }
 
     /// Follows the Rootstock chain; `now` is in seconds since 1970. Call [`Self::is_due`] first where the follower is shared.

@@ -10,10 +10,12 @@
 //! | `judge`, `verdict` | all of it together |
 //! | `evidence` | what stands above one block, and what a forgery of it costs |
 //! | `served` | how Rootlights pass on headers and coinbases |
+//! | `coinbase_list`, `stored_coinbases` | coinbases as they are passed on, and as a client stores them |
 //! | `follower` | the Bitcoin chain of a client, and the newest report on the Rootstock chain |
 //!
 //! Every function is pure: the caller gives the chains and the time.
 
+mod coinbase_list;
 mod coinbases;
 mod commitments;
 mod dated;
@@ -23,7 +25,9 @@ mod hidden;
 mod judge;
 mod seen_blocks;
 mod served;
+mod served_error;
 mod shown;
+mod stored_coinbases;
 mod tags;
 mod verdict;
 
@@ -38,10 +42,10 @@ pub use follower::BitcoinFollower;
 pub use hidden::HiddenBranch;
 pub use judge::{BitcoinJudge, BitcoinReport};
 pub use served::{
-    MAX_SERVED_COINBASES, MAX_SERVED_HEADERS, ServedBitcoinError, ServedHeaders, decode_bitcoin_headers,
-    decode_coinbases, encode_bitcoin_headers, encode_coinbase_proofs, encode_coinbases,
-    encode_packed_headers,
+    MAX_SERVED_COINBASES, MAX_SERVED_HEADERS, ServedHeaders, decode_bitcoin_headers, decode_coinbases,
+    encode_bitcoin_headers, encode_coinbase_proofs, encode_coinbases, encode_packed_headers,
 };
+pub use served_error::ServedBitcoinError;
 pub use shown::{ShownChain, ShownView};
 pub use tags::{
     BranchRange, JUDGED_TAGS, LEAST_OWN, MAX_AHEAD, MOST_KIN, TagClass, TagCounts, TagFault, TagReport,

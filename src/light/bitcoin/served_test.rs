@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use data_encoding::BASE64;
 use proptest::prelude::*;
 
+use super::stored_coinbases::{split_stored, stored_coinbases};
 use super::{
     BitcoinFollower, DEEP_REORGANISATION, KEPT_COINBASES, MAX_SERVED_COINBASE, ServedBitcoinError,
     decode_bitcoin_headers, decode_coinbases, encode_bitcoin_headers, encode_coinbases,
@@ -12,7 +13,8 @@ use super::{
 use crate::consensus::bitcoin::coinbase_proof_test::{block, coinbase, tag};
 use crate::consensus::bitcoin::testing::mine_on;
 use crate::consensus::bitcoin::{
-    BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
+    BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, CoinbaseProofBuf, HEADER_LEN,
+    ProvenCoinbase, double_sha256,
 };
 use crate::consensus::{Genesis, HeaderChain, Network};
 
@@ -257,7 +259,89 @@ fn other_forms_are_refused() {
     assert!(matches!(decode_coinbases(&more, 9), Err(ServedBitcoinError::Rlp(_))));
 }
 
+/// The coinbases of a server as they are stored, before a chain of which nothing is read here.
+fn stored(server: &BitcoinFollower) -> Vec<u8> {
+    let heights = LOWEST - 2..=server.chain().tip().height;
+    [stored_coinbases(server.coinbases(), server.chain(), heights), b"chain".to_vec()].concat()
+}
+
+/// Writes the checksum of changed bytes, as a program that can write the file does.
+fn summed(mut stored: Vec<u8>) -> Vec<u8> {
+    let end = stored.len() - b"chain".len() - 8;
+    let sum = double_sha256(&stored[..end]);
+    stored[end..end + 8].copy_from_slice(&sum[..8]);
+    stored
+}
+
+#[test]
+fn stored_coinbases_are_read_back() {
+    let server = server(40);
+    let bytes = stored(&server);
+    let (held, chain) = split_stored(&bytes);
+    assert_eq!(chain, b"chain");
+    let expected = (LOWEST..LOWEST + 40)
+        .map(|height| (height, server.coinbases().proof_at(server.chain(), height).unwrap().clone()));
+    assert_eq!(held, expected.collect::<Vec<_>>());
+    let mut client = client(&server);
+    held.into_iter().for_each(|(height, proof)| client.take_coinbase(height, proof));
+    assert_eq!(client.missing_coinbases(), [] as [u32; 0]);
+    assert_eq!(stored(&client), stored(&server));
+    // A client without proofs stores nothing of them.
+    let none = BitcoinFollower::resume(server.chain().clone());
+    assert_eq!(stored(&none), b"chain");
+    assert_eq!(none.stored(), none.chain().stored());
+}
+
+/// Pools that pay hundreds of miners make long coinbases.
+#[test]
+fn the_newest_coinbases_that_fit_are_stored() {
+    let headers = mined(KEPT_COINBASES);
+    let mut follower = followed(&headers);
+    let tip = follower.chain().tip().height;
+    for height in 1..=tip {
+        let proven = ProvenCoinbase::stated(height, follower.chain().at(height).unwrap().hash, None);
+        let proof =
+            CoinbaseProofBuf { is_cut: false, coinbase: vec![1; MAX_SERVED_COINBASE], branch: Vec::new() };
+        follower.keep_coinbase(&proven, Some(proof));
+    }
+    let bytes = stored_coinbases(follower.coinbases(), follower.chain(), 1..=tip);
+    assert!(bytes.len() < 530_000, "{}", bytes.len());
+    let (held, _) = split_stored(&bytes);
+    let heights: Vec<u32> = held.iter().map(|(height, _)| *height).collect();
+    assert_eq!(heights, (tip - 15..=tip).collect::<Vec<_>>());
+}
+
 proptest! {
+    #[test]
+    fn changed_stored_coinbases_prove_the_same(at: usize, value: u8, is_summed: bool) {
+        let server = server(6);
+        let mut bytes = stored(&server);
+        let at = at % (bytes.len() - 5);
+        bytes[at] = value;
+        if is_summed {
+            bytes = summed(bytes);
+        }
+        let (held, chain) = split_stored(&bytes);
+        prop_assert!(held.len() <= KEPT_COINBASES && chain.len() <= bytes.len());
+        let mut client = client(&server);
+        for (height, proof) in held {
+            client.take_coinbase(height, proof);
+            if let Some(tag) = client.coinbases().tag_at(client.chain(), height) {
+                prop_assert_eq!(Some(tag), server.coinbases().tag_at(server.chain(), height));
+            }
+        }
+    }
+
+    #[test]
+    fn any_stored_bytes_are_split(bytes in proptest::collection::vec(any::<u8>(), 0..400), lowest: u32) {
+        let length = (bytes.len() as u32).to_le_bytes();
+        let framed = [&[3], &length[..], &lowest.to_le_bytes(), &bytes, &[0; 8], b"chain"].concat();
+        let (held, chain) = split_stored(&framed);
+        prop_assert_eq!((held.len(), chain), (0, &b"chain"[..]));
+        let (held, chain) = (split_stored(&summed(framed.clone())).0, split_stored(&bytes).1);
+        prop_assert!(held.len() <= KEPT_COINBASES && chain.len() <= bytes.len());
+    }
+
     #[test]
     fn changed_coinbases_are_refused_or_prove_the_same(at: usize, value: u8) {
         let server = server(6);

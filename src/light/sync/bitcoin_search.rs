@@ -77,6 +77,8 @@ pub(super) struct StoredBitcoin {
     pub(super) tip: B256,
     /// Blocks removed by the reorganisation that is stored.
     pub(super) removed: Option<u32>,
+    /// Number of coinbases that are judged and were not stored with it.
+    pub(super) missing: usize,
 }
 
 /// What an upstream is asked.
@@ -175,6 +177,7 @@ impl BitcoinSearch {
                 return NextAsk::Ask(BitcoinAsk::TIP);
             };
             (stored.tip, stored.removed) = (chain.chain().tip().hash, chain.reorganisation());
+            stored.missing = chain.missing_coinbases().len();
             *follower = chain;
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {
@@ -272,7 +275,7 @@ impl BitcoinSearch {
                 }
                 (Some(_), None) => {}
                 // A coinbase of another branch is not proven; another upstream may show ours.
-                (None, _) => drop(Arc::make_mut(follower).insert_coinbase(height, &proof.as_proof())),
+                (None, _) => Arc::make_mut(follower).take_coinbase(height, proof),
             }
         }
         NextAsk::Pause

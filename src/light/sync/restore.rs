@@ -15,8 +15,8 @@ use super::{
 use crate::consensus::HeaderChain;
 use crate::{light::bitcoin::BitcoinFollower, types::B256};
 
-/// New blocks of Bitcoin's chain with which it is written again, which takes up to 174 kB: those of three hours. A restart
-/// asks for those that are missing, 1 kB.
+/// New blocks of Bitcoin's chain, or coinbases, with which it is written again, which takes up to 300 kB: those of three hours. A
+/// restart asks for those that are missing.
 const BITCOIN_WORTH_WRITING: u32 = 18;
 
 impl HeaderSync {
@@ -59,17 +59,19 @@ impl HeaderSync {
     }
 
     /// The bytes of Bitcoin's chain ([`BitcoinFollower::stored`]), if the host has to store them in place of those of the last call:
-    /// they lack the blocks of some hours or a reorganisation, or their newest block was replaced.
+    /// they lack the blocks or the coinbases of some hours or a reorganisation, or their newest block was replaced.
     pub fn export_bitcoin(&mut self) -> Option<Vec<u8>> {
         let follower = self.bitcoin.as_ref()?;
         let (tip, removed) = (follower.tip()?, follower.reorganisation());
         let kept = &mut self.store.bitcoin;
         let stored = follower.chain().height_of(&kept.tip);
         let is_recent = |stored: u32| tip.height.saturating_sub(stored) < BITCOIN_WORTH_WRITING;
-        if stored.is_some_and(is_recent) && (removed.is_none() || removed == kept.removed) {
+        let missing = follower.missing_coinbases().len();
+        let lacks_few = kept.missing < missing.saturating_add(BITCOIN_WORTH_WRITING as usize);
+        if stored.is_some_and(is_recent) && lacks_few && (removed.is_none() || removed == kept.removed) {
             return None;
         }
-        (kept.tip, kept.removed) = (tip.hash, removed);
+        (kept.tip, kept.removed, kept.missing) = (tip.hash, removed, missing);
         Some(follower.stored())
     }
 

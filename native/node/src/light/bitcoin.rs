@@ -23,10 +23,12 @@ use tracing::{info, warn};
 
 use super::shared_light::SharedLight;
 
-/// Name of the file inside `--data-dir`: the headers since the built-in block.
+/// Name of the file inside `--data-dir`: the headers since the built-in block, and the newest coinbases.
 const FILE: &str = "bitcoin.headers";
-/// Longest file that is read, in bytes: what [`SERVED_BITCOIN_HEADERS`] take.
+/// Longest file that is read, in bytes: more than [`SERVED_BITCOIN_HEADERS`] and coinbases take.
 const MAX_FILE: u64 = 8 * 1024 * 1024;
+/// Coinbases that were stored as missing and are there now, with which the file is written again.
+const WORTH_WRITING: usize = 18;
 /// Longest pause after failures; each further failure doubles it.
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// How often a source is asked for coinbases in one look, at most.
@@ -45,8 +47,8 @@ pub(super) struct HeaderFolder<'a> {
 /// State that the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
-    /// The file, and the tip that it has.
-    store: Option<(PathBuf, Mutex<B256>)>,
+    /// The file, and what it has.
+    store: Option<(PathBuf, Mutex<Stored>)>,
     /// Pause between two looks for new blocks, and after a first failure.
     poll: Duration,
     /// Number of sources, and the names of those whose chains do not link to the client's.
@@ -56,6 +58,13 @@ pub(super) struct BitcoinKeeper {
     logged: Mutex<Option<(&'static str, bool)>>,
     /// Number of sources that have answered the last time that they were asked.
     answering: AtomicUsize,
+}
+
+/// What the file has: its tip, and the number of judged coinbases that it lacks.
+#[derive(Clone, Copy, Default)]
+struct Stored {
+    tip: B256,
+    missing: usize,
 }
 
 /// Why a look at a source ended early.
@@ -93,13 +102,14 @@ impl BitcoinKeeper {
         let follower = restored
             .map_or_else(|| at_built_in(network), |follower| follower.holding(SERVED_BITCOIN_HEADERS));
         let tip = follower.chain().tip();
+        let stored = Stored { tip: tip.hash, missing: follower.missing_coinbases().len() };
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
         let mut sync = shared.client.sync_mut();
         sync.follow_bitcoin(follower);
         sync.judge_windows_by(Arc::new(BitcoinDates::since(shared.now())));
         drop(sync);
         let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
-        let store = path.map(|path| (path, Mutex::new(tip.hash)));
+        let store = path.map(|path| (path, Mutex::new(stored)));
         let sources = sources.iter().map(|source| source.name()).collect::<HashSet<_>>().len();
         let (unlinked, logged, answering) = (Mutex::default(), Mutex::new(None), AtomicUsize::new(0));
         Some(Arc::new(Self { shared, store, poll, sources, unlinked, logged, answering }))
@@ -151,7 +161,9 @@ impl BitcoinKeeper {
         self.store().await;
         taken?;
         if source.offers_coinbases() {
-            self.take_missing_coinbases(source).await?;
+            let taken = self.take_missing_coinbases(source).await;
+            self.store().await;
+            taken?;
         }
         Ok(())
     }
@@ -245,14 +257,21 @@ impl BitcoinKeeper {
         tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 
-    /// Stores the chain if its tip has changed.
+    /// Stores the chain if its tip has changed, or if many coinbases are there that the file lacks.
     async fn store(&self) {
         let Some((path, written)) = &self.store else { return };
-        // A chain of its first block alone is not worth the file of an earlier run.
-        let Some(tip) = self.with(|follower| follower.tip().map(|tip| tip.hash)) else { return };
-        let before = std::mem::replace(&mut *written.lock().unwrap_or_else(PoisonError::into_inner), tip);
-        if before == tip {
-            return;
+        let now = self.with(|follower| {
+            let missing = follower.missing_coinbases().len();
+            // A chain of its first block alone is not worth the file of an earlier run.
+            follower.tip().map(|tip| Stored { tip: tip.hash, missing })
+        });
+        let Some(now) = now else { return };
+        {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            if written.tip == now.tip && written.missing < now.missing.saturating_add(WORTH_WRITING) {
+                return;
+            }
+            *written = now;
         }
         let (path, bytes) = (path.clone(), self.with(|follower| follower.stored()));
         let saved = tokio::task::spawn_blocking(move || save(&path, &bytes).map_err(|error| (path, error)));

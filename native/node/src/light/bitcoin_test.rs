@@ -11,7 +11,7 @@ use crate::bitcoin_chain::RegtestChain;
 use crate::light::checkpoint::{LightStart, start_checkpoint};
 
 /// A client of regtest that has heard nothing, with sources that are not asked.
-fn keeper(sources: &[&str]) -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
+fn keeper(sources: &[&str], folder: Option<&Path>) -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
     let network = Network::regtest();
     let start = LightStart::At(start_checkpoint(Some("none"), &network).unwrap());
     let (config, secret) = (ClientConfig::default(), (B256::ZERO, Counts::default()));
@@ -19,17 +19,27 @@ fn keeper(sources: &[&str]) -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
     let shared = Arc::new(shared);
     let open = |url: &&str| Arc::new(BitcoinSource::open(url).unwrap());
     let sources: Vec<_> = sources.iter().map(open).collect();
-    let keeper = BitcoinKeeper::start(shared.clone(), None, Duration::from_secs(1), &sources).unwrap();
+    let folder = folder.map(|path| HeaderFolder { path, is_own: true });
+    let keeper = BitcoinKeeper::start(shared.clone(), folder, Duration::from_secs(1), &sources).unwrap();
     (shared, keeper)
 }
 
 /// A keeper with the headers of a chain of ten blocks.
 async fn with_ten_blocks() -> (Arc<SharedLight>, Arc<BitcoinKeeper>, RegtestChain) {
-    let (shared, keeper) = keeper(&["tcp://one.example"]);
+    with_blocks(10, None).await
+}
+
+/// A keeper that stores in a folder, with the headers of a chain.
+async fn with_blocks(
+    blocks: u8,
+    folder: Option<&Path>,
+) -> (Arc<SharedLight>, Arc<BitcoinKeeper>, RegtestChain) {
+    let (shared, keeper) = keeper(&["tcp://one.example"], folder);
     let chain = RegtestChain::new(1);
-    let commitments = (1..=10).map(|byte| Some(B256::repeat_byte(byte))).collect();
+    let commitments = (1..=blocks).map(|byte| Some(B256::repeat_byte(byte))).collect();
     chain.mine(&BitcoinBlocks { commitments, parent: None, time: 1_700_000_000 }).unwrap();
-    assert_eq!(keeper.insert(chain.headers(1, 10)).await, Ok(10));
+    let headers = chain.headers(1, blocks.into());
+    assert_eq!(keeper.insert(headers).await, Ok(blocks.into()));
     (shared, keeper, chain)
 }
 
@@ -67,6 +77,49 @@ async fn wrong_coinbases_keep_no_message_waiting() {
     assert!(matches!(outcome, Ok(Err(SourceFault::Coinbase { height: 1, .. }))));
 }
 
+/// Headers are stored before the coinbases are there, and the few coinbases of new blocks are no reason to write the file again.
+#[tokio::test]
+async fn a_restart_asks_for_the_coinbases_of_new_blocks_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, first, chain) = with_blocks(30, Some(folder.path())).await;
+    let missing = |keeper: &BitcoinKeeper| keeper.with(BitcoinFollower::missing_coinbases);
+    let stored = || {
+        let (_, keeper) = keeper(&["tcp://one.example"], Some(folder.path()));
+        missing(&keeper)
+    };
+    first.store().await;
+    assert_eq!(stored().len(), 30);
+    let given = |heights: std::ops::RangeInclusive<u32>| {
+        heights.map(|height| given(&chain, height, height)).collect::<Vec<_>>()
+    };
+    first.take_coinbases(given(1..=17)).await.unwrap();
+    first.store().await;
+    assert_eq!(stored().len(), 30);
+    first.take_coinbases(given(18..=28)).await.unwrap();
+    first.store().await;
+    assert_eq!(stored(), [30, 29]);
+}
+
+/// A file of the version before has no coinbases; one whose coinbases are damaged has headers.
+#[tokio::test]
+async fn a_file_without_usable_coinbases_has_headers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shared, first, chain) = with_blocks(10, Some(folder.path())).await;
+    first.take_coinbases((1..=10).map(|height| given(&chain, height, height)).collect()).await.unwrap();
+    let (whole, headers) = {
+        let sync = shared.client.sync();
+        let follower = sync.bitcoin().unwrap();
+        (follower.stored(), follower.chain().stored())
+    };
+    let mut damaged = whole.clone();
+    damaged[40] ^= 1;
+    for (file, lacks) in [(&whole, 0), (&headers, 10), (&damaged, 10)] {
+        std::fs::write(folder.path().join(FILE), file).unwrap();
+        let (_, keeper) = keeper(&["tcp://one.example"], Some(folder.path()));
+        assert_eq!((keeper.height(), keeper.with(BitcoinFollower::missing_coinbases).len()), (10, lacks));
+    }
+}
+
 /// A stored chain whose lowest block is of the writer's choice, with one header above it.
 fn planted(network: BitcoinNetwork) -> BitcoinChain {
     let hash = B256::repeat_byte(5);
@@ -89,7 +142,7 @@ fn planted(network: BitcoinNetwork) -> BitcoinChain {
 /// A writer of the folder does not keep the client from Bitcoin's chain.
 #[test]
 fn stored_headers_to_which_no_source_links_are_not_used() {
-    let (shared, keeper) = keeper(&["tcp://one.example", "tcp://two.example", "tcp://two.example"]);
+    let (shared, keeper) = keeper(&["tcp://one.example", "tcp://two.example", "tcp://two.example"], None);
     let network = shared.client.sync().network().bitcoin.unwrap();
     shared.client.sync_mut().follow_bitcoin(BitcoinFollower::resume(planted(network)));
     let is_planted = || shared.client.sync().bitcoin().unwrap().chain().start().height == 2_016;
