@@ -40,8 +40,8 @@ const CALLERS: usize = 48 * MIB;
 const SERVED_PEERS: usize = 12 * MIB;
 
 /// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
-/// message keeps at most 48 MiB (`MAX_FACT_BYTES`).
-const FACTS: usize = 64 * MIB;
+/// message keeps at most 48 MiB (`MAX_FACT_BYTES`); those of one caller have room for one such message together.
+const FACTS: [usize; 2] = [64 * MIB, 48 * MIB];
 
 /// All recordings that are read: the contents of compressed files, and the index of every file. Uncompressed files
 /// are read from disk, so only their index counts.
@@ -57,7 +57,7 @@ pub struct Limits {
     peers: Arc<Budget>,
     callers: Arc<Budget>,
     served_peers: Arc<Budget>,
-    facts: Budget,
+    facts: SharedBudget,
     recordings: Budget,
     work: Arc<LongWork>,
 }
@@ -75,7 +75,7 @@ impl Limits {
             peers: budget(PEERS),
             callers: budget(CALLERS),
             served_peers: budget(SERVED_PEERS),
-            facts: Budget::new(FACTS),
+            facts: shared(FACTS),
             recordings: Budget::new(RECORDINGS),
             work: Arc::default(),
         })
@@ -119,7 +119,7 @@ impl Limits {
 
     /// The budget of blocks and state that messages of light clients keep.
     #[must_use]
-    pub const fn facts(&self) -> &Budget {
+    pub const fn facts(&self) -> &SharedBudget {
         &self.facts
     }
 
@@ -190,6 +190,18 @@ mod tests {
         );
         reserved.shrink_to(20 * MIB);
         assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
+    }
+
+    /// A caller whose messages wait for upstreams leaves room for blocks and state of others.
+    #[tokio::test(start_paused = true)]
+    async fn proven_data_of_one_caller_leave_room_for_those_of_another() {
+        let (limits, greedy, other) = (Limits::new(), Asker::from(1), Asker::from(2));
+        let mut reserved = limits.facts().take_soon(greedy, 40 * MIB).await.unwrap();
+        reserved.merge(limits.facts().take_soon(greedy, 8 * MIB).await.unwrap());
+        assert!(limits.facts().take_soon(greedy, MIB).await.is_none());
+        assert!(limits.facts().take_soon(other, 16 * MIB).await.is_some());
+        drop(reserved);
+        assert!(limits.facts().take_soon(greedy, 48 * MIB).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

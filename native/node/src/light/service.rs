@@ -328,7 +328,7 @@ impl LightService {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
                     if !self.hold(&mut reserved, caller_id, session.finished_bytes()).await
-                        || !self.hold_facts(&mut facts, session.fact_bytes()).await
+                        || !self.hold_facts(&mut facts, caller_id, session.fact_bytes()).await
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
@@ -420,12 +420,12 @@ impl LightService {
     }
 
     /// Does what [`Self::hold`] does, for proven blocks and state.
-    async fn hold_facts(&self, reserved: &mut Reservation, bytes: usize) -> bool {
+    async fn hold_facts(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
         let missing = bytes.saturating_sub(reserved.bytes());
         if bytes <= SMALL_FACTS || missing == 0 {
             return true;
         }
-        let more = self.limits().facts().take_soon(missing).await;
+        let more = self.limits().facts().take_soon(caller_id.asker(), missing).await;
         more.map(|more| reserved.merge(more)).is_some()
     }
 }
