@@ -108,7 +108,7 @@ pub enum Refusal {
     #[error("Limit exceeded: the answer needs more than {rounds} rounds of proofs")]
     TooManyRounds { rounds: usize },
     /// A message misses more facts at once than allowed.
-    #[error("Limit exceeded: the answer needs more than {max} proofs at once")]
+    #[error("Limit exceeded: the answer needs more than {max} blocks and values of the state at once")]
     TooManyFacts { max: usize },
     /// A message needs more blocks and state than it may keep.
     #[error(

@@ -379,7 +379,10 @@ fn a_call_may_read_a_limited_number_of_keys() {
         let mut light = stage.light(without);
         let error = light.call("eth_call", &call(40_000)).unwrap_err();
         assert_eq!(error["code"], -32005, "{error}");
-        assert!(error["message"].as_str().unwrap().contains("more than 16384 proofs"), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("more than 16384 blocks and values of the state"),
+            "{error}"
+        );
         // 16,384 keys, 512 of them in a round, 256 in a request.
         let proofs = light.upstream.asked.iter().filter(|asked| asked.method == "eth_getProof");
         let slots = proofs
@@ -459,7 +462,10 @@ fn a_block_with_thousands_of_keys_needs_a_witness() {
     let mut light = stage.light(&PLAIN);
     let error = light.call("trace_transaction", &params).unwrap_err();
     assert_eq!(error["code"], -32005, "{error}");
-    assert!(error["message"].as_str().unwrap().contains("more than 4096 proofs at once"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("more than 4096 blocks and values of the state at once"),
+        "{error}"
+    );
 }
 
 /// A witness is limited in size, as every answer is: here the call reads six codes of 1 MiB each.
