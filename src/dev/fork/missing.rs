@@ -170,4 +170,20 @@ mod tests {
         assert_eq!(missing.count, MOST_MISSING + 1);
         assert_eq!(missing.wanted().unwrap_err(), ForkError::TooMuch(MOST_MISSING));
     }
+
+    /// A fetch runs again with each response: it goes on with the part that is not there yet.
+    #[test]
+    fn what_is_wanted_is_fetched_in_parts() {
+        let (mut wanted, mut parts): (BTreeSet<u64>, Vec<_>) = ((0..40).collect(), Vec::new());
+        let mut answered = 0;
+        while !wanted.is_empty() {
+            let fetched = in_parts(&mut wanted, 16, |part| {
+                parts.push((part.first().copied(), part.len()));
+                answered += 1;
+                if answered == 2 { Err(()) } else { Ok(()) }
+            });
+            assert_eq!(fetched.is_err(), answered == 2);
+        }
+        assert_eq!(parts, [(Some(0), 16), (Some(16), 16), (Some(16), 16), (Some(32), 8)]);
+    }
 }
