@@ -33,12 +33,18 @@ fn time(server: &Server) -> u64 {
     server.0.chain().tip().time.into()
 }
 
+/// A server of Bitcoin's chain, and the bytes that a client has stored of the chain and its coinbases.
+fn first_run() -> (Server, Vec<u8>) {
+    let (mut server, mut client) = (Server::new(2_100), Client::new(1));
+    server.mine(2_100, 80);
+    client.ask(0, |request| server.answer(request));
+    let stored = client.sync.export_bitcoin().unwrap();
+    (server, stored)
+}
+
 #[test]
 fn a_restart_asks_for_what_is_new() {
-    let (mut server, mut first) = (Server::new(2_100), Client::new(1));
-    server.mine(2_100, 80);
-    first.ask(0, |request| server.answer(request));
-    let stored = first.sync.export_bitcoin().unwrap();
+    let (mut server, stored) = first_run();
     server.mine(2_180, 6);
     let mut client = Client::restored(2, &stored, time(&server));
     // The other upstream is asked at the same time, and answers later.
@@ -61,10 +67,7 @@ fn a_restart_asks_for_what_is_new() {
 /// The bytes of a restart with the coinbases that are stored, and with none of them.
 #[test]
 fn a_restart_receives_the_coinbases_of_new_blocks_alone() {
-    let (mut server, mut first) = (Server::new(2_100), Client::new(1));
-    server.mine(2_100, 80);
-    first.ask(0, |request| server.answer(request));
-    let stored = first.sync.export_bitcoin().unwrap();
+    let (mut server, stored) = first_run();
     server.mine(2_180, 6);
     let [few, all] = [&stored[..], &server.0.chain().stored()[..]].map(|stored| {
         let (mut client, mut received) = (Client::restored(1, stored, time(&server)), 0);
@@ -101,10 +104,7 @@ fn coinbases_are_stored_once_they_are_there() {
 
 #[test]
 fn damaged_coinbases_are_fetched_again_and_blame_no_upstream() {
-    let (mut server, mut first) = (Server::new(2_100), Client::new(1));
-    server.mine(2_100, 80);
-    first.ask(0, |request| server.answer(request));
-    let stored = first.sync.export_bitcoin().unwrap();
+    let (server, stored) = first_run();
     let end = stored.len() - server.0.chain().stored().len();
     // The form, the length, the height, the list and the checksum.
     for at in [0, 1, 4, 5, 8, 9, 60, end / 2, end - 1] {
