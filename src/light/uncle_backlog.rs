@@ -182,8 +182,8 @@ impl UncleBacklog {
         Some((block, uncles))
     }
 
-    /// Keeps uncles that cannot be judged before those of an ancestor. Where the ancestor's list was given up, this one is judged
-    /// again when another list is attached.
+    /// Keeps a list of uncles until the list of the ancestor `earlier` is attached. If the ancestor's list was given up, the kept
+    /// list is judged again when any other list is attached.
     pub(super) fn wait_for(&mut self, earlier: BlockRef, block: BlockRef, uncles: Arc<VerifiedUncles>) {
         if !self.blocks.contains_key(&earlier) {
             return self.postpone(block, uncles, None);

@@ -1,5 +1,5 @@
-//! One message of a caller, read once, with the row of the method table for each call. All parts of a host use this reading and
-//! none parses the text again.
+//! One JSON-RPC message of a caller, parsed once, with the row of the method table for each call. All parts of a host use the
+//! parsed message, and no part parses the text again.
 //!
 //! Deviations of real clients are accepted (missing `jsonrpc`, `params` null or `{}`); all others are refused with the codes of
 //! JSON-RPC 2.0.

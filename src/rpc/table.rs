@@ -112,7 +112,7 @@ const UPSTREAM: &str = "A fork keeps its block. anvil_reset with {forking: {json
 /// What takes the place of the beacon chain's random numbers.
 const RANDAO: &str = "Rootstock has no PREVRANDAO. Its opcode 0x44 gives the difficulty";
 
-/// What takes the place of calls that run one after the other.
+/// The replacement of methods that run several calls one after the other.
 const SIMULATION: &str = "eth_simulateV1 runs several calls, each on the state that the earlier ones left";
 
 /// Why there is nothing of the beacon chain.

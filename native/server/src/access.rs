@@ -186,7 +186,7 @@ mod tests {
     use crate::proxies::Proxies;
     use crate::service::Counts;
 
-    /// The source of a request that was checked.
+    /// The source of a request with these headers, as `Access::check` leaves the source.
     fn checked(
         access: &Access,
         headers: &HeaderMap,

@@ -77,7 +77,7 @@ pub(super) struct StoredBitcoin {
     pub(super) tip: B256,
     /// Blocks removed by the reorganisation that is stored.
     pub(super) removed: Option<u32>,
-    /// Number of coinbases that are judged and were not stored with it.
+    /// Number of judged coinbases that were not held when the chain was stored, so that the stored bytes lack them.
     pub(super) missing: usize,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct HeaderFolder<'a> {
 /// State that the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
-    /// The file, and what it has.
+    /// The file, and the state in which the file was written last.
     store: Option<(PathBuf, Mutex<Stored>)>,
     /// Pause between two looks for new blocks, and after a first failure.
     poll: Duration,
@@ -60,7 +60,7 @@ pub(super) struct BitcoinKeeper {
     answering: AtomicUsize,
 }
 
-/// What the file has: its tip, and the number of judged coinbases that it lacks.
+/// The tip of the chain in the file, and the number of judged coinbases that the file lacks.
 #[derive(Clone, Copy, Default)]
 struct Stored {
     tip: B256,

@@ -31,9 +31,9 @@ pub(super) struct PegoutRequest {
     pub(super) transaction: Option<[u8; 32]>,
 }
 
-/// The cell with requests that have no transaction hash.
+/// The storage cell of the Bridge with the release requests that have no transaction hash, as before RSKIP-146.
 const PLAIN: &str = "releaseRequestQueue";
-/// The cell with requests that have a transaction hash (RSKIP-146).
+/// The storage cell of the Bridge with the release requests that have a transaction hash (RSKIP-146).
 const HASHED: &str = "releaseRequestQueueWithTxHash";
 
 impl Bridge<'_> {
