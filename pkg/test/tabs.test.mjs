@@ -18,19 +18,33 @@ before(async () => {
 
 after(() => served.close());
 
-/** Makes exchanges over a path wait: `open(count)` lets this many through, or all from then on; `reached()` resolves when one waits. */
+/** Longest wait of an exchange at a gate, in milliseconds. The package gives up an exchange after 20 s. */
+const LONGEST_WAIT = 8_000;
+
+/**
+ * Makes exchanges over a path wait: `open(count)` lets this many through, or all from then on; `reached()` resolves when one waits. None
+ * waits for long, so that a client at a closed gate is slow and does not fail.
+ */
 function gate(path) {
-  const waiting = [];
+  const waiting = new Set();
   let left = 0;
   gates.set(path, () => {
     left -= 1;
-    return left >= 0 ? undefined : new Promise((resolve) => waiting.push(() => resolve()));
+    if (left >= 0) return undefined;
+    return new Promise((resolve) => {
+      const go = () => {
+        waiting.delete(go);
+        resolve();
+      };
+      waiting.add(go);
+      setTimeout(go, LONGEST_WAIT).unref();
+    });
   });
   const open = (count = Infinity) => {
-    left = count - waiting.length;
-    for (const go of waiting.splice(0, count)) go();
+    left = count - waiting.size;
+    for (const go of [...waiting].slice(0, count)) go();
   };
-  return { open, reached: () => until(() => waiting.length > 0, `an exchange over ${path}`) };
+  return { open, reached: () => until(() => waiting.size > 0, `an exchange over ${path}`) };
 }
 
 /** Connects in a tab and stays; `globalThis.connecting` settles once the head is reached. */
