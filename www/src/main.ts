@@ -6,7 +6,7 @@ import { serverSource, type Source } from './chain/source.ts';
 import { Trouble, troubleOf } from './chain/trouble.ts';
 import { yieldToBrowser, byId, drawn, el, fill } from './dom.ts';
 import { holdLinkedSections } from './links.ts';
-import { followAddress, route } from './router.ts';
+import { followAddress, pages, route } from './router.ts';
 import { theme } from './theme.ts';
 import { practiceView, troubleView } from './views/banner.ts';
 import { demoView } from './views/demo.ts';
@@ -33,8 +33,11 @@ const ask = () => void begin('server');
 /** Begins with a practice chain in this tab. Only a visitor's click leads here. */
 const practise = () => void begin('tab');
 
-/** The parts below the first screen. */
+/** The sections about the source's chain, and the chain in this tab. */
 const below = (): Promise<typeof import('./below.ts')> => import('./below.ts');
+
+/** The sections that need no source. */
+const further = (): Promise<typeof import('./further.ts')> => import('./further.ts');
 
 async function begin(kind: Source['kind']): Promise<void> {
   turn += 1;
@@ -72,16 +75,26 @@ async function follow(source: Source, mine: number): Promise<void> {
   byId('source').dataset['trouble'] = 'none';
   if (source.kind === 'tab') practiceView(byId('source'), ask);
   else fill(byId('source'));
-  status.ready(session);
+  const answered = status.ready(session);
   session.onHead(tellNewest);
   tellNewest(session.head);
   void route(session);
-  for (const show of sections(session)) {
+  await inTurn(sections(session), mine);
+  await answered;
+  await inTurn((await further()).sections(session), mine);
+  if (mine !== turn) return;
+  document.documentElement.dataset['ready'] = source.kind;
+  // The server may be gone when a visitor asks for a page.
+  void pages().catch(() => {});
+}
+
+/** Shows sections one in a frame, unless a later source takes their place. */
+async function inTurn(shows: readonly (() => void)[], mine: number): Promise<void> {
+  for (const show of shows) {
     await drawn();
     if (mine !== turn) return;
     show();
   }
-  document.documentElement.dataset['ready'] = source.kind;
 }
 
 /** Shows why there is no chain, and tries again by itself where that may help. What needs no server stays. */
@@ -97,7 +110,7 @@ async function failed(kind: Source['kind'], error: unknown, mine: number): Promi
   if (kind === 'server') stopWaiting = troubleView(byId('source'), troubleOf(trouble), failures, { again: ask, practise });
   else fill(byId('source'), el('p', { class: 'banner bad', role: 'alert' }, `The practice chain cannot start: ${reasonOf(error)}.`));
   // Where the server is gone, the rest of the page may be, too.
-  const rest = await below().catch(() => undefined);
+  const rest = await further().catch(() => undefined);
   if (rest && byId('liar').childElementCount === 0) for (const show of rest.sections(undefined)) show();
 }
 

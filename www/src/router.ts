@@ -12,6 +12,9 @@ const parts = (): string[] | undefined => (location.hash.startsWith('#/') ? loca
 
 const isName = (name: string): name is keyof typeof PAGES => Object.hasOwn(PAGES, name);
 
+/** The pages' file. */
+export const pages = (): Promise<typeof import('./pages/named.ts')> => import('./pages/named.ts');
+
 let turn = 0;
 
 /** Shows the page that the address names. */
@@ -33,7 +36,7 @@ export async function route(session: Session | undefined): Promise<void> {
   if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
   fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
   const before = await session.lies();
-  const making = import('./below.ts').then((below) => below[PAGES[name]](session, ...rest));
+  const making = pages().then((made) => made[PAGES[name]](session, ...rest));
   const made = await making.catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'), refusalView(error, (await session.lies()) > before)));
   if (mine !== turn || session.isClosed) return;
   fill(root, el('p', {}, el('a', { href: '#top' }, '← First page')), made);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { openPage, startBrowser } from './lib/browser.mjs';
+import { openPage, ready, startBrowser } from './lib/browser.mjs';
 import { practise } from './lib/page.mjs';
 import { FOLDER, serveFolder, startSite } from './lib/site.mjs';
 
@@ -12,17 +12,31 @@ before(async () => {
 });
 after(() => browser.close());
 
+/** Notes when the first proven answer was shown, in milliseconds since 1970. */
+const noteAnswer = () => {
+  const watch = new MutationObserver(() => {
+    if (!document.querySelector('#level')) return;
+    watch.disconnect();
+    globalThis.answered = performance.timeOrigin + performance.now();
+  });
+  watch.observe(document, { childList: true, subtree: true });
+};
+
 test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
   const site = await startSite('dev');
   t.after(site.stop);
   const own = await serveFolder();
   t.after(own.stop);
-  for (const [name, where, most] of [['from a server', site, 521_000], ['in the tab', own, 768_000]]) {
-    const { page, requests, close } = await openPage(browser, `${where.url}/`);
+  for (const [name, where, most] of [['from a server', site, 520_000], ['in the tab', own, 768_000]]) {
+    const { page, requests: all, close } = await openPage(browser, `${where.url}/`, { script: noteAnswer });
     t.after(close);
     if (where.practice) await practise(page);
-    await page.waitForSelector('#level');
-    const millis = await page.evaluate(() => performance.now());
+    await ready(page);
+    const [answered, millis] = await page.evaluate(() => [globalThis.answered, globalThis.answered - performance.timeOrigin]);
+    for (const part of where.practice ? ['named'] : ['further', 'named']) {
+      assert.ok(all.find(({ url }) => url.includes(`/${part}-`)).at >= answered, `${name}: ${part} is loaded after the first proven answer`);
+    }
+    const requests = all.filter(({ at }) => at < answered);
     const files = [...new Set(requests.filter(({ method }) => method === 'GET').map(({ url }) => new URL(url).pathname))];
     const sizes = await Promise.all(files.map(async (path) => (await stat(`${FOLDER}${path === '/' ? '/index.html' : path}.br`)).size));
     const sum = (chosen) => sizes.filter((_, at) => chosen(files[at])).reduce((whole, size) => whole + size, 0);

@@ -63,7 +63,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         ],
         // 400,000 without the judgement by Bitcoin's chain and the start by window, which may take 20,000, and without the
         // simulations and tracers, which may take 40,000.
-        gate: Some(453_000),
+        gate: Some(453_500),
     },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
     // built at `s`, which is smaller than the profile's 3. The program of the package runs it too, for callers of whom pages may

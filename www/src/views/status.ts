@@ -19,7 +19,8 @@ const LOOKS = 4;
 
 export interface StatusView {
   progress(progress: SyncProgress): void;
-  ready(session: Session): void;
+  /** Resolves when the first proven answer is shown. */
+  ready(session: Session): Promise<void>;
 }
 
 /** The actions of the page's buttons about the source. */
@@ -131,19 +132,19 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
       note.textContent = progress.highestBlock === 0 ? `Asking ${source.name} for headers…` : `Block ${grouped(progress.currentBlock)} of ${grouped(progress.highestBlock)} checked${left}.`;
     },
     ready(session) {
-      const again = () => void refresh(session).catch(() => {});
-      session.onHead(again);
-      session.onChange(again);
+      const again = () => refresh(session).catch(() => {});
+      session.onHead(() => void again());
+      session.onChange(() => void again());
       clearTimeout(waiting);
       fill(below, el('details', { class: 'levels' }, title,
         el('p', { class: 'description' }, network?.work), el('p', { class: 'description' }, `Trusted without proof: ${source.trusts}.`), table),
       // A visitor with a development chain already gains nothing by one for practice.
       labels(), source.kind === 'server' && network?.option !== 'regtest' && action('Use a practice chain in this tab', change.practise));
-      again();
       const clock = setInterval(() => {
         if (session.isClosed) clearInterval(clock);
         else void look(session).catch(() => {});
       }, LOOK);
+      return again();
     },
   };
 }

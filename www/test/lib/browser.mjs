@@ -7,8 +7,8 @@ export const startBrowser = (...args) => chromium.launch({ executablePath: PROGR
 
 /**
  * Opens an address in a tab of its own. Returns {page, complaints, requests, close}: `complaints` are errors of scripts, lines
- * that the browser writes about its policy, and requests to other servers; `requests` all addresses that were fetched. `script`
- * runs before the page's own scripts.
+ * that the browser writes about its policy, and requests to other servers; `requests` all addresses that were fetched, and
+ * when (milliseconds since 1970). `script` runs before the page's own scripts.
  */
 export async function openPage(browser, url, { script, ...options } = {}) {
   const context = await browser.newContext(options);
@@ -24,7 +24,7 @@ export async function openPage(browser, url, { script, ...options } = {}) {
     void dialog.dismiss();
   });
   page.on('request', (request) => {
-    requests.push({ method: request.method(), url: request.url() });
+    requests.push({ method: request.method(), url: request.url(), at: Date.now() });
     if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`foreign request: ${request.url()}`);
   });
   await page.addInitScript(() => {
