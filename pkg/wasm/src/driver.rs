@@ -183,8 +183,9 @@ impl Driver {
         let bytes = |bytes: Vec<u8>| Uint8Array::from(&bytes[..]);
         let mut sync = self.client.sync_mut();
         let record = sync.window_record().map(|record| bytes(record.encode()));
-        let bitcoin = record.as_ref().and_then(|_| sync.export_bitcoin()).map(bytes);
+        let bitcoin = record.as_ref().and_then(|_| sync.export_bitcoin());
         drop(sync);
+        let bitcoin = bitcoin.map(|follower| bytes(follower.stored()));
         // A failing store does not stop the client.
         let _ =
             self.keep.call4(&JsValue::NULL, &(first as f64).into(), &list, &record.into(), &bitcoin.into());

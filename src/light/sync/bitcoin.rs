@@ -6,8 +6,10 @@ use super::state::HeaderSync;
 use crate::light::{bitcoin::BitcoinFollower, clock::Now};
 
 impl HeaderSync {
-    /// Judges the followed chain by a Bitcoin chain from now on. The host feeds it by [`Self::update_bitcoin`].
+    /// Judges the followed chain by a Bitcoin chain from now on, which the host has stored, or which has no block above the
+    /// built-in one. The host feeds it by [`Self::update_bitcoin`].
     pub fn follow_bitcoin(&mut self, follower: BitcoinFollower) {
+        self.store.bitcoin.note(&follower);
         self.bitcoin = Some(Arc::new(follower));
     }
 

@@ -81,6 +81,15 @@ pub(super) struct StoredBitcoin {
     pub(super) missing: usize,
 }
 
+impl StoredBitcoin {
+    /// Notes that the host has stored this chain.
+    pub(super) fn note(&mut self, follower: &BitcoinFollower) {
+        self.tip = follower.chain().tip().hash;
+        self.removed = follower.reorganisation();
+        self.missing = follower.missing_coinbases().len();
+    }
+}
+
 /// What an upstream is asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitcoinAsk {
@@ -176,8 +185,7 @@ impl BitcoinSearch {
             let Some(chain) = stored.chain.take_if(|chain| shown == Some(chain.chain().tip().hash)) else {
                 return NextAsk::Ask(BitcoinAsk::TIP);
             };
-            (stored.tip, stored.removed) = (chain.chain().tip().hash, chain.reorganisation());
-            stored.missing = chain.missing_coinbases().len();
+            stored.note(&chain);
             *follower = chain;
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {

@@ -58,9 +58,9 @@ impl HeaderSync {
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
     }
 
-    /// The bytes of Bitcoin's chain ([`BitcoinFollower::stored`]), if the host has to store them in place of those of the last call:
-    /// they lack the blocks or the coinbases of some hours or a reorganisation, or their newest block was replaced.
-    pub fn export_bitcoin(&mut self) -> Option<Vec<u8>> {
+    /// Bitcoin's chain, if the host has to store its bytes ([`BitcoinFollower::stored`]) in place of those of the last call: they lack the
+    /// blocks or the coinbases of some hours or a reorganisation, or their newest block was replaced.
+    pub fn export_bitcoin(&mut self) -> Option<Arc<BitcoinFollower>> {
         let follower = self.bitcoin.as_ref()?;
         let (tip, removed) = (follower.tip()?, follower.reorganisation());
         let kept = &mut self.store.bitcoin;
@@ -71,11 +71,11 @@ impl HeaderSync {
         if stored.is_some_and(is_recent) && lacks_few && (removed.is_none() || removed == kept.removed) {
             return None;
         }
-        (kept.tip, kept.removed, kept.missing) = (tip.hash, removed, missing);
-        Some(follower.stored())
+        kept.note(follower);
+        Some(follower.clone())
     }
 
-    /// Takes back what [`Self::export_bitcoin`] returned, before anything else is done. It counts once an upstream shows its newest
+    /// Takes back the bytes of what [`Self::export_bitcoin`] returned, before anything else is done. It counts once an upstream shows its newest
     /// block, and nothing of it does if it does not verify or ends too long ago. `now` is the wall clock in seconds since 1970.
     pub fn restore_bitcoin(&mut self, stored: &[u8], now: u64) {
         let Some(network) = self.followed.network.bitcoin else { return };

@@ -23,6 +23,11 @@ impl Client {
         client
     }
 
+    /// What the host stores of Bitcoin's chain now.
+    fn export(&mut self) -> Option<Vec<u8>> {
+        self.sync.export_bitcoin().map(|follower| follower.stored())
+    }
+
     fn lies(&self) -> u32 {
         self.sync.upstreams().iter().map(|state| state.record.lies).sum()
     }
@@ -38,7 +43,7 @@ fn first_run() -> (Server, Vec<u8>) {
     let (mut server, mut client) = (Server::new(2_100), Client::new(1));
     server.mine(2_100, 80);
     client.ask(0, |request| server.answer(request));
-    let stored = client.sync.export_bitcoin().unwrap();
+    let stored = client.export().unwrap();
     (server, stored)
 }
 
@@ -59,7 +64,7 @@ fn a_restart_asks_for_what_is_new() {
     assert!(follower.missing_coinbases().is_empty());
     client.sync.feed(1, vec![server.answer(&late[0])], now);
     assert_eq!(client.ask(1, |request| server.answer(request)), [""; 0]);
-    assert_eq!(client.sync.export_bitcoin(), None, "what is stored suffices");
+    assert_eq!(client.export(), None, "what is stored suffices");
     client.millis = minutes(1);
     assert_eq!(client.ask(1, |request| server.answer(request)), [r#"Headers["0x88b","0x7e0"]"#]);
 }
@@ -89,17 +94,17 @@ fn coinbases_are_stored_once_they_are_there() {
     server.mine(2_100, 80);
     client
         .ask(0, |request| if request.method.ends_with("Tags") { unknown() } else { server.answer(request) });
-    let before = client.sync.export_bitcoin().unwrap();
+    let before = client.export().unwrap();
     assert_eq!(client.sync.bitcoin().unwrap().missing_coinbases().len(), 78);
     server.mine(2_180, 1);
     client.millis = minutes(10);
     client.ask(0, |request| server.answer(request));
-    let after = client.sync.export_bitcoin().unwrap();
+    let after = client.export().unwrap();
     assert!(after.len() > before.len() + 10_000, "{} {}", before.len(), after.len());
-    assert_eq!(client.sync.export_bitcoin(), None);
+    assert_eq!(client.export(), None);
     let mut client = Client::restored(1, &before, time(&server));
     client.ask(0, |request| server.answer(request));
-    assert!(client.sync.export_bitcoin().is_some(), "what is stored lacks them");
+    assert!(client.export().is_some(), "what is stored lacks them");
 }
 
 #[test]
@@ -122,12 +127,12 @@ fn damaged_coinbases_are_fetched_again_and_blame_no_upstream() {
 #[test]
 fn the_chain_is_written_once_in_three_hours() {
     let (mut server, mut client) = (Server::new(100), Client::new(1));
-    assert_eq!(client.sync.export_bitcoin(), None, "no block is known");
+    assert_eq!(client.export(), None, "no block is known");
     let mut is_written = |server: &Server| {
         client.millis += minutes(1);
         client.ask(0, |request| server.answer(request));
         assert_eq!(client.sync.bitcoin().unwrap().chain().tip(), server.0.chain().tip());
-        client.sync.export_bitcoin().is_some()
+        client.export().is_some()
     };
     assert!(is_written(&server));
     assert!(!is_written(&server));
@@ -140,7 +145,7 @@ fn the_chain_is_written_once_in_three_hours() {
     assert!(is_written(&server));
     assert!(!is_written(&server));
     client.sync.keep_again(0);
-    let stored = client.sync.export_bitcoin();
+    let stored = client.export();
     assert_eq!(stored, Some(server.0.stored()), "the host could not store it");
 }
 
@@ -165,7 +170,7 @@ fn what_does_not_verify_or_is_too_old_is_fetched_anew() {
         let asked = client.ask(0, |request| server.answer(request));
         assert_eq!(asked[0] != TIP, is_used, "case {number}: {asked:?}");
         assert_eq!((client.tip(), client.lies()), (2_100, 0), "case {number}");
-        assert_eq!(client.sync.export_bitcoin().is_none(), is_used, "case {number}");
+        assert_eq!(client.export().is_none(), is_used, "case {number}");
     }
 }
 
@@ -185,7 +190,7 @@ fn a_chain_whose_tip_an_upstream_does_not_show_is_fetched_anew() {
         let followed = client.sync.bitcoin().unwrap().chain();
         assert_eq!((followed.tip(), followed.start().height), (server.0.chain().tip(), 0));
         assert_eq!(client.lies(), 0);
-        assert!(client.sync.export_bitcoin().is_some(), "it is replaced");
+        assert!(client.export().is_some(), "it is replaced");
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use alloy_primitives::B256;
 use rootlight::consensus::bitcoin::{
     BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN,
     ProvenCoinbase, SERVED_BITCOIN_HEADERS,
@@ -27,8 +26,6 @@ use super::shared_light::SharedLight;
 const FILE: &str = "bitcoin.headers";
 /// Longest file that is read, in bytes: more than [`SERVED_BITCOIN_HEADERS`] and coinbases take.
 const MAX_FILE: u64 = 8 * 1024 * 1024;
-/// Coinbases that were stored as missing and are there now, with which the file is written again.
-const WORTH_WRITING: usize = 18;
 /// Longest pause after failures; each further failure doubles it.
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// How often a source is asked for coinbases in one look, at most.
@@ -47,8 +44,8 @@ pub(super) struct HeaderFolder<'a> {
 /// State that the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
-    /// The file, and the state in which the file was written last.
-    store: Option<(PathBuf, Mutex<Stored>)>,
+    /// The file in which the chain is stored.
+    file: Option<PathBuf>,
     /// Pause between two looks for new blocks, and after a first failure.
     poll: Duration,
     /// Number of sources, and the names of those whose chains do not link to the client's.
@@ -58,13 +55,6 @@ pub(super) struct BitcoinKeeper {
     logged: Mutex<Option<(&'static str, bool)>>,
     /// Number of sources that have answered the last time that they were asked.
     answering: AtomicUsize,
-}
-
-/// The tip of the chain in the file, and the number of judged coinbases that the file lacks.
-#[derive(Clone, Copy, Default)]
-struct Stored {
-    tip: B256,
-    missing: usize,
 }
 
 /// Why a look at a source ended early.
@@ -101,18 +91,15 @@ impl BitcoinKeeper {
         // Other clients ask for the headers since the built-in block.
         let follower = restored
             .map_or_else(|| at_built_in(network), |follower| follower.holding(SERVED_BITCOIN_HEADERS));
-        let tip = follower.chain().tip();
-        let stored = Stored { tip: tip.hash, missing: follower.missing_coinbases().len() };
-        info!("judging the chain by Bitcoin's, from block {}", tip.height);
+        info!("judging the chain by Bitcoin's, from block {}", follower.chain().tip().height);
         let mut sync = shared.client.sync_mut();
         sync.follow_bitcoin(follower);
         sync.judge_windows_by(Arc::new(BitcoinDates::since(shared.now())));
         drop(sync);
-        let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
-        let store = path.map(|path| (path, Mutex::new(stored)));
+        let file = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
         let sources = sources.iter().map(|source| source.name()).collect::<HashSet<_>>().len();
         let (unlinked, logged, answering) = (Mutex::default(), Mutex::new(None), AtomicUsize::new(0));
-        Some(Arc::new(Self { shared, store, poll, sources, unlinked, logged, answering }))
+        Some(Arc::new(Self { shared, file, poll, sources, unlinked, logged, answering }))
     }
 
     /// Asks one source, again and again, until the service is dropped.
@@ -257,25 +244,13 @@ impl BitcoinKeeper {
         tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 
-    /// Stores the chain if its tip has changed, or if many coinbases are there that the file lacks.
+    /// Stores the chain if the file lacks some hours of it (`HeaderSync::export_bitcoin`).
     async fn store(&self) {
-        let Some((path, written)) = &self.store else { return };
-        let now = self.with(|follower| {
-            let missing = follower.missing_coinbases().len();
-            // A chain of its first block alone is not worth the file of an earlier run.
-            follower.tip().map(|tip| Stored { tip: tip.hash, missing })
-        });
-        let Some(now) = now else { return };
-        {
-            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-            if written.tip == now.tip && written.missing < now.missing.saturating_add(WORTH_WRITING) {
-                return;
-            }
-            *written = now;
-        }
-        let (path, bytes) = (path.clone(), self.with(|follower| follower.stored()));
-        let saved = tokio::task::spawn_blocking(move || save(&path, &bytes).map_err(|error| (path, error)));
-        if let Ok(Err((path, error))) = saved.await {
+        let Some(path) = &self.file else { return };
+        let Some(follower) = self.shared.client.sync_mut().export_bitcoin() else { return };
+        let file = path.clone();
+        let saved = tokio::task::spawn_blocking(move || save(&file, &follower.stored()));
+        if let Ok(Err(error)) = saved.await {
             warn!("{}: {error}; Bitcoin's headers are not stored", path.display());
         }
     }

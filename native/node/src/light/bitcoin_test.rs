@@ -1,5 +1,6 @@
 //! Sources that give wrong coinbases, and sources whose chains do not link.
 
+use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::consensus::bitcoin::{BitcoinCheckpoint, BitcoinHeader, hash_number, reversed, target_of};
 use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
