@@ -1,20 +1,17 @@
 //! The coinbases that a client stores before its Bitcoin chain, so that the next run asks for those of new blocks alone.
 //!
-//! `0x03 | length of the list (4) | height of its first block (4) | list | checksum (8)`, numbers little-endian. The checksum is the
-//! first bytes of the double SHA-256 of all before it: it finds accidents. Each coinbase is proven again when it is read.
+//! `0x03 | length of the list (4) | height of its first block (4) | list`, numbers little-endian. There is no checksum, because each
+//! coinbase is proven again when it is read.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 use super::coinbase_list::{decode_list, encode_list};
 use super::coinbases::{Coinbases, KEPT_COINBASES};
-use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf, double_sha256};
+use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf};
 
 /// The form described above. No stored chain begins with this byte.
 const FORM: u8 = 3;
-const CHECKSUM_LEN: usize = 8;
-/// Bytes of form, length and height.
-const PREFIX_LEN: usize = 9;
 /// Most bytes of the coinbases and branches that are stored, newest first. 78 of them take about 100 kB; with the chain they are
 /// below the megabyte that the package reads.
 const MAX_STORED: usize = 512 * 1024;
@@ -42,14 +39,10 @@ pub(super) fn stored_coinbases(
         return Vec::new();
     }
     let list = encode_list(&mut proofs.into_iter().rev());
-    let mut stored = [&[FORM][..], &(list.len() as u32).to_le_bytes(), &lowest.to_le_bytes(), &list].concat();
-    let sum = double_sha256(&stored);
-    stored.extend(sum.iter().take(CHECKSUM_LEN));
-    stored
+    [&[FORM][..], &(list.len() as u32).to_le_bytes(), &lowest.to_le_bytes(), &list].concat()
 }
 
-/// Splits what was stored into coinbases and the bytes after them. Damaged coinbases are left out: sources are asked for them
-/// again.
+/// Splits what was stored into coinbases and the bytes after them. Nothing of the coinbases is proven.
 pub(super) fn split_stored(stored: &[u8]) -> (StoredCoinbases, &[u8]) {
     split(stored).unwrap_or_else(|| (Vec::new(), stored))
 }
@@ -58,12 +51,10 @@ pub(super) fn split_stored(stored: &[u8]) -> (StoredCoinbases, &[u8]) {
 fn split(stored: &[u8]) -> Option<(StoredCoinbases, &[u8])> {
     let (&FORM, rest) = stored.split_first()? else { return None };
     let (length, rest) = rest.split_first_chunk()?;
-    let (lowest, _) = rest.split_first_chunk()?;
+    let (lowest, rest) = rest.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok().filter(|length| *length <= MAX_LIST)?;
-    let (content, rest) = stored.split_at_checked(PREFIX_LEN.checked_add(length)?)?;
-    let (sum, chain) = rest.split_first_chunk::<CHECKSUM_LEN>()?;
-    let list = content.get(PREFIX_LEN..).filter(|_| double_sha256(content).starts_with(sum));
-    let proofs = list.and_then(|list| decode_list(list, KEPT_COINBASES).ok()).unwrap_or_default();
+    let (list, chain) = rest.split_at_checked(length)?;
+    let proofs = decode_list(list, KEPT_COINBASES).unwrap_or_default();
     let heights = u32::from_le_bytes(*lowest)..=u32::MAX;
     let held = heights.zip(proofs).filter_map(|(height, proof)| Some((height, proof?)));
     Some((held.collect(), chain))

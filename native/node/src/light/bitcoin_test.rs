@@ -101,7 +101,7 @@ async fn a_restart_asks_for_the_coinbases_of_new_blocks_alone() {
     assert_eq!(stored(), [30, 29]);
 }
 
-/// A file of the version before has no coinbases; one whose coinbases are damaged has headers.
+/// A file of the version before has no coinbases; one with a damaged coinbase lacks that one alone.
 #[tokio::test]
 async fn a_file_without_usable_coinbases_has_headers() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ async fn a_file_without_usable_coinbases_has_headers() {
     };
     let mut damaged = whole.clone();
     damaged[40] ^= 1;
-    for (file, lacks) in [(&whole, 0), (&headers, 10), (&damaged, 10)] {
+    for (file, lacks) in [(&whole, 0), (&headers, 10), (&damaged, 1)] {
         std::fs::write(folder.path().join(FILE), file).unwrap();
         let (_, keeper) = keeper(&["tcp://one.example"], Some(folder.path()));
         assert_eq!((keeper.height(), keeper.with(BitcoinFollower::missing_coinbases).len()), (10, lacks));
