@@ -150,14 +150,14 @@ impl TagCounts {
     pub const fn accept(&self) -> Result<(), TagFault> {
         let support = self.own.saturating_add(self.kin);
         let ahead = self.foreign.saturating_add(self.ahead);
-        if exceeds_half(self.foreign, support) {
-            return Err(TagFault::Foreign);
-        }
-        if exceeds_half(ahead, support) {
-            return Err(TagFault::Ahead);
-        }
         if exceeds_half(ahead.saturating_add(self.withheld), support) {
-            return Err(TagFault::Withheld);
+            return Err(if exceeds_half(self.foreign, support) {
+                TagFault::Foreign
+            } else if exceeds_half(ahead, support) {
+                TagFault::Ahead
+            } else {
+                TagFault::Withheld
+            });
         }
         if self.own.saturating_mul(100) < self.blocks().saturating_mul(LEAST_OWN) {
             return Err(TagFault::Own);
