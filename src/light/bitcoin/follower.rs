@@ -238,7 +238,7 @@ impl BitcoinFollower {
     }
 
     /// Heights of the blocks whose tags are judged, or would be if a close rival were known.
-    fn judged_heights(&self) -> RangeInclusive<u32> {
+    pub(crate) fn judged_heights(&self) -> RangeInclusive<u32> {
         let top = self.chain.tip().height;
         // One more than is judged, because the tip itself has no block on top and does not count.
         let judged = JUDGED_TAGS.into_iter().max().unwrap_or_default();

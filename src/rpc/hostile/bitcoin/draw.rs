@@ -296,10 +296,12 @@ impl Miners<'_> {
         uncle
     }
 
-    /// Tags that are cut, several in one coinbase, far ahead, of any bytes, or of a block that is shown.
+    /// Tags that are cut, several in one coinbase, far ahead, of any bytes, or of a block that is shown, perhaps an old one.
     fn odd(&mut self, data: [u8; 12]) -> Vec<u8> {
         let kin = sibling(self.random, data, None, |_| false);
-        let shown = self.honest.branch.headers.last().unwrap();
+        let headers = &self.honest.branch.headers;
+        let newest = headers.len() - 1;
+        let shown = &headers[if self.random.bool() { newest } else { self.random.usize(..=newest) }];
         let tag = double_sha256(&shown.coinbase_tx);
         let garbage = [&random20(self.random)[..], &tag[..12]].concat();
         match self.random.u64(..6) {

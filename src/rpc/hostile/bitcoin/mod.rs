@@ -5,6 +5,7 @@
 mod draw;
 mod heights;
 mod mine;
+mod restart;
 mod truth;
 
 use std::{
@@ -239,32 +240,6 @@ impl<'a> Scenario<'a> {
         }
     }
 
-    /// Ends the client and starts another one with what it stored, if it stored something.
-    fn restart(&mut self) {
-        let (pages, record, bitcoin) = {
-            let mut sync = self.client.sync_mut();
-            let Some(record) = sync.window_record() else { return };
-            (sync.export(), record, sync.bitcoin().unwrap().stored())
-        };
-        let follower = BitcoinFollower::restore(network().bitcoin.unwrap(), &bitcoin, self.unix).unwrap();
-        let count = pages.last().unwrap().index + 1;
-        let page = |index| pages.iter().find(|page| page.index == index).map(|page| page.bytes.clone());
-        self.client = client(&self.drawn);
-        let mut sync = self.client.sync_mut();
-        sync.follow_bitcoin(follower);
-        sync.judge_windows_by(Arc::new(BitcoinDates::since(Now { unix: self.unix, millis: self.millis })));
-        assert!(sync.resume_window(&record, self.unix));
-        let restored = sync.restore(count, &mut |index| Ok(page(index)));
-        drop(sync);
-        if let Err(fault) = restored {
-            self.fail(&format!("what the client stored is refused: {fault}"));
-        }
-        self.known.forget();
-        // The client begins with the tip that it stored.
-        (self.restarted, self.looked_at) = (true, self.known.tip());
-        self.tally.restarted += 1;
-    }
-
     fn feed<E>(&mut self, update: impl FnOnce(&mut BitcoinFollower) -> Result<(), E>) {
         let now = self.now();
         self.client.bitcoin_feed(
@@ -461,7 +436,7 @@ fn proven(
     height: u32,
     block: &Block,
 ) -> Result<(), crate::consensus::bitcoin::CoinbaseProofError> {
-    follower.insert_coinbase(height, &block.coinbase_proof())
+    follower.insert_coinbase_to_serve(height, &block.coinbase_proof())
 }
 
 fn scenario(seed: u64, tally: &mut Tally) {

@@ -74,11 +74,11 @@ impl Known {
         removed
     }
 
-    /// Forgets what a client does not store: branches and coinbases.
-    pub(super) fn forget(&mut self) {
+    /// Forgets what a client has not stored: branches, and all coinbases but these.
+    pub(super) fn forget(&mut self, coinbases: BTreeMap<u32, B256>) {
         let heights = self.heaviest().heights;
         self.entries.retain(|hash, _| heights.contains_key(hash));
-        self.coinbases.clear();
+        self.coinbases = coinbases;
     }
 
     /// Notes that a source has shown the coinbase of this block.
