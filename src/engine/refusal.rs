@@ -110,6 +110,11 @@ pub enum Refusal {
     /// A message misses more facts at once than allowed.
     #[error("Limit exceeded: the answer needs more than {max} blocks and values of the state at once")]
     TooManyFacts { max: usize },
+    /// A message needs more requests to upstreams than allowed.
+    #[error(
+        "Limit exceeded: the message needs more than {max} requests to upstreams; send fewer calls at a time, or ask for fewer blocks"
+    )]
+    TooManyRequests { max: usize },
     /// A message needs more blocks and state than it may keep.
     #[error(
         "Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time"
@@ -284,6 +289,7 @@ impl Refusal {
         match self {
             Self::TooManyRounds { .. }
             | Self::TooManyFacts { .. }
+            | Self::TooManyRequests { .. }
             | Self::TooManyBytes { .. }
             | Self::WitnessTooLarge { .. }
             | Self::TraceTooLarge { .. }

@@ -15,6 +15,10 @@ pub const MAX_ROUNDS: usize = 256;
 /// wait for the next round.
 pub const MAX_FACTS: usize = 4096;
 
+/// Most requests to upstreams for the facts of one message. The logs of 2,000 blocks of the main network, of which each receipt is
+/// requested, take some 10,000; a batch of 100 calls that read one slot after the other would take 50,000.
+pub const MAX_MESSAGE_REQUESTS: usize = 32_768;
+
 /// Most bytes of blocks and state that one message keeps until it is answered, approximately: the logs of 2,000
 /// blocks of the main network take some 30 MiB.
 pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
@@ -27,12 +31,12 @@ pub(super) fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Opt
     failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
 }
 
-/// Returns why fetching these facts is pointless, if it is.
+/// Returns why fetching these facts is pointless, if it is, after so many rounds and requests.
 pub(super) fn fetch_refusal(
     facts: &Facts,
     failed: &[(Fact, FactFailure)],
     fetched: &BTreeSet<Fact>,
-    rounds: usize,
+    (rounds, requests): (usize, usize),
     bytes: usize,
 ) -> Option<Refusal> {
     let failed = failed.iter().filter(|(fact, _)| facts.contains(fact));
@@ -44,6 +48,9 @@ pub(super) fn fetch_refusal(
     }
     if bytes > MAX_FACT_BYTES {
         return Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES });
+    }
+    if requests >= MAX_MESSAGE_REQUESTS {
+        return Some(Refusal::TooManyRequests { max: MAX_MESSAGE_REQUESTS });
     }
     if rounds >= MAX_ROUNDS {
         return Some(Refusal::TooManyRounds { rounds: MAX_ROUNDS });
@@ -64,7 +71,8 @@ mod tests {
     #[test]
     fn a_fact_that_is_still_missing_after_it_was_fetched_is_refused() {
         let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
-        let refused = |fetched: &[Fact]| fetch_refusal(&facts, &[], &fetched.iter().copied().collect(), 0, 0);
+        let refused =
+            |fetched: &[Fact]| fetch_refusal(&facts, &[], &fetched.iter().copied().collect(), (0, 0), 0);
         assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
         let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
         assert!(refusal.as_ref().is_some_and(|words| words.contains("still missing")), "{refusal:?}");
@@ -74,7 +82,7 @@ mod tests {
     #[test]
     fn blocks_and_state_of_a_message_are_limited_in_bytes() {
         let facts = Facts::from([Fact::Location(B256::ZERO)]);
-        let refused = |bytes| fetch_refusal(&facts, &[], &BTreeSet::new(), 0, bytes);
+        let refused = |bytes| fetch_refusal(&facts, &[], &BTreeSet::new(), (0, 0), bytes);
         assert_eq!(refused(MAX_FACT_BYTES), None);
         assert_eq!(refused(MAX_FACT_BYTES + 1), Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES }));
     }

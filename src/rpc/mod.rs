@@ -141,7 +141,7 @@ pub use connection::{Connection, Selection};
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
 #[cfg(feature = "light")]
-pub use fetch_refusal::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
+pub use fetch_refusal::{MAX_FACT_BYTES, MAX_FACTS, MAX_MESSAGE_REQUESTS, MAX_ROUNDS};
 #[cfg(feature = "local")]
 pub use local_client::LocalClient;
 #[cfg(feature = "light")]

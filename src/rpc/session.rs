@@ -13,7 +13,9 @@ use super::{
     auxiliary::{AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, HostQuestion},
     connection::Connection,
     error::RpcError,
-    fetch_refusal::{Failures, MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, failure, fetch_refusal},
+    fetch_refusal::{
+        Failures, MAX_FACT_BYTES, MAX_FACTS, MAX_MESSAGE_REQUESTS, MAX_ROUNDS, failure, fetch_refusal,
+    },
     hints::{LocationHint, LocationHints, ask_others, hint, is_about},
     message::Message,
     method::{Effect, Failure, Handler},
@@ -68,6 +70,8 @@ pub struct Session {
     /// Questions to the host, with the indexes of their requests.
     questions: Vec<(usize, Box<dyn HostQuestion>)>,
     rounds: usize,
+    /// Requests for facts that were sent to upstreams.
+    requests: usize,
     /// The host's auxiliary source.
     auxiliary: Option<Arc<dyn AuxiliarySource>>,
 }
@@ -96,6 +100,7 @@ impl Session {
             polls: Vec::new(),
             questions: Vec::new(),
             rounds: 0,
+            requests: 0,
             auxiliary,
         }
     }
@@ -135,6 +140,10 @@ impl Session {
             filters.ask_as(self.progress.connection().owner());
         }
         loop {
+            if self.requests >= MAX_MESSAGE_REQUESTS {
+                // No more is asked for: what waits for it is refused.
+                self.fetches.clear();
+            }
             if self.is_waiting() {
                 return SessionStep::Fetch(self.round());
             }
@@ -223,6 +232,7 @@ impl Session {
         let mut round = Round { questions: self.questions.drain(..due).collect(), ..Round::default() };
         for fetch in self.fetches.iter().take(self.due()) {
             let (upstream, spare) = (fetch.current.upstream, fetch.spare(&self.pinned));
+            self.requests = self.requests.saturating_add(fetch.current.requests().len());
             fetch.current.requests().iter().for_each(|request| round.add(upstream, spare, request));
         }
         self.polls.iter().take(self.due_polls()).for_each(|poll| poll.add_to(&mut round));
@@ -366,7 +376,8 @@ impl Session {
                 Some(Stop::Refused(refusal)) => self.refuse(index, refusal),
                 Some(Stop::Missing(facts)) => {
                     // Fetching the facts may be pointless.
-                    match fetch_refusal(&facts, &self.failed, &self.fetched, self.rounds, self.own.bytes()) {
+                    let (spent, bytes) = ((self.rounds, self.requests), self.own.bytes());
+                    match fetch_refusal(&facts, &self.failed, &self.fetched, spent, bytes) {
                         Some(refusal) => self.refuse_or_poll(index, refusal),
                         None => missing.extend(self.wanted(index, facts, cache, &mut touched)),
                     }

@@ -5,7 +5,7 @@ use crate::{
     consensus::{Checkpoint, Network},
     dev::PrivateKey,
     light::{ClientConfig, HeaderSync, Now, UnprovenPolicy},
-    rpc::{envelope::BATCH_LIMIT, message::Dispatcher},
+    rpc::{envelope::BATCH_LIMIT, message::Dispatcher, window_start_test::started, work_start_test::honest},
     types::Transaction,
 };
 
@@ -129,4 +129,45 @@ fn a_long_batch_of_transactions_is_sent_in_rounds() {
     };
     assert!(rounds >= 1_000 / MAX_REQUESTS, "{rounds}");
     assert_eq!(answer.matches("refused").count(), 1_000);
+}
+
+/// What waits for facts is refused once the message has spent its requests; what was proven is answered.
+#[test]
+fn a_message_has_a_limit_of_requests_to_upstreams() {
+    let call = |byte: u8| {
+        let hash = alloy_primitives::B256::repeat_byte(byte);
+        alloc::format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"eth_getTransactionReceipt","params":["{hash}"]}}"#
+        )
+    };
+    let calls: Vec<String> = (1..=200).map(call).collect();
+    let message =
+        alloc::format!("[{},{}]", r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, calls.join(","));
+    let mut mined = honest();
+    let client = started(&mut mined);
+    let answer_after = |spent: usize| {
+        let mut session = open(client.pin_newest(mined.now()), &message);
+        session.requests = spent;
+        let (cache, mut sent) = (FactCache::new(), 0);
+        loop {
+            match session.step(&cache, None, &|| false) {
+                SessionStep::Fetch(round) => {
+                    sent += round.requests();
+                    let failed = Err(crate::light::RequestFailure::Malformed("no response"));
+                    session.feed(
+                        round.answered(|part| alloc::vec![failed.clone(); part.requests.len()]),
+                        &cache,
+                    );
+                }
+                SessionStep::Done(answer) => break (sent, answer.into_text().unwrap()),
+            }
+        }
+    };
+    let refused =
+        |answer: &str| answer.matches("the message needs more than 32768 requests to upstreams").count();
+    let (sent, answer) = answer_after(0);
+    assert_eq!((refused(&answer), answer.matches("\"0x63\"").count()), (0, 1), "{sent} {answer}");
+    let (limited, answer) = answer_after(MAX_MESSAGE_REQUESTS - 1);
+    assert!(limited < sent, "{limited} {sent}");
+    assert_eq!((refused(&answer), answer.matches("\"0x63\"").count()), (200, 1), "{limited} {answer}");
 }
