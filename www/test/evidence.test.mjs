@@ -28,7 +28,7 @@ test('what Bitcoin does not confirm is said with the reason, and so is a missing
   const [, names, verdict] = words.bitcoinWords({ ...HELD, verdict: 'contested', reason: 'it left between 5 and 9', tags });
   assert.equal(names, 'The newest 72 Bitcoin blocks name: 1 this chain, 30 another chain, 2 later blocks, 30 none, 9 not shown.');
   assert.equal(verdict, 'Bitcoin’s support of this chain is contested: it left between 5 and 9.');
-  assert.deepEqual(words.bitcoinWords(null), ['No Bitcoin chain is followed here, so that none dates the work.']);
+  assert.deepEqual(words.bitcoinWords(null), ['Bitcoin’s blocks were not looked at: they could tell when the work was done.']);
   const nothing = { own: 0, kin: 0, foreign: 0, ahead: 0, none: 0, withheld: 0 };
   assert.equal(words.bitcoinWords({ ...HELD, verdict: 'unavailable', blocksAbove: 0, newestAge: null, tags: nothing }).length, 2);
 });

@@ -152,7 +152,7 @@ test('the explorer proves an account, a token, a call and logs, with every step 
     await fits(1);
     assert.deepEqual(await values('.good'), ['10,001.6 RBTC', '1', 'an ordinary account']);
     assert.deepEqual(await page.locator('#explorer .evidence li').allTextContents(), [
-      'No Bitcoin chain is followed here, so that none dates the work.',
+      'Bitcoin’s blocks were not looked at: they could tell when the work was done.',
       'Everything since the first block was checked here; that block is trusted as the node shows it, because every development chain has its own.',
     ]);
     await openForm(page, 'Token');

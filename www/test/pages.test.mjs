@@ -79,7 +79,7 @@ test('a node that lies about a transaction or a block is caught on its page', as
     await find(page, hash, 'Transaction');
     assert.match(await page.textContent('#page .facts'), /succeeded/);
     assert.match(await page.textContent('#page .note.bad'), /^caught lying The two differ/);
-    await page.waitForFunction(() => document.querySelector('#honest')?.textContent === '0 of 1');
+    await page.waitForFunction(() => document.querySelector('#honest')?.textContent === 'not honest');
   });
 });
 

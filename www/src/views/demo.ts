@@ -17,7 +17,7 @@ function cards({ believed, proven, faults }: Outcome, lies: boolean): HTMLElemen
     el('div', { class: 'side good' },
       el('h2', {}, 'This page ', pill('good', lies && fault ? 'liar caught' : 'proven')),
       el('p', { class: 'value', id: 'noticed' }, proven ?? 'No answer: the page refuses the lie'),
-      el('p', {}, lies && fault ? `${fault.node} was caught. ` : 'Every step of the proof fits.'),
+      el('p', {}, lies && fault ? `The node was caught${proven === undefined ? '' : ', and a second, honest node proved this balance'}.` : 'Every step of the proof fits.'),
       lies && fault && el('details', {}, el('summary', {}, 'Show me the step'), el('p', {}, plainly(fault.rule)), el('p', { class: 'mono break small' }, fault.rule))));
 }
 
@@ -35,7 +35,7 @@ export function demoView(root: HTMLElement, source: () => Source | undefined): v
       const { experiment, lab } = await import('../below.ts');
       const outcome = await experiment(await lab(source()), 'balance', !lies, true);
       lies = !lies;
-      fill(shown, el('p', { class: 'small asked' }, `The question: ${outcome.question} Asked of a small chain in this tab, whose Node A ${lies ? 'lies now' : 'is honest'}.`), cards(outcome, lies));
+      fill(shown, el('p', { class: 'small asked' }, `The question: ${outcome.question} Asked of a made-up node in this tab, which ${lies ? 'lies now' : 'is honest'}.`), cards(outcome, lies));
       button.textContent = lies ? 'Make the node honest again' : 'Make a node lie';
     } catch (error) {
       fill(shown, el('p', { class: 'note warn', role: 'alert' }, `The experiment cannot run in this browser: ${reasonOf(error)}.`));
@@ -44,5 +44,5 @@ export function demoView(root: HTMLElement, source: () => Source | undefined): v
   const button = action('Make a node lie', run, 'main');
   button.id = 'make-lie';
   fill(shown, before());
-  fill(root, shown, el('div', { class: 'row' }, button, el('a', { href: '#tamper' }, 'Other lies: a token, a payment, a whole block')));
+  fill(root, shown, el('div', { class: 'row' }, button, el('a', { href: '#tamper' }, 'Other lies')));
 }

@@ -8,7 +8,7 @@ const blocks = (count: number): string => `${grouped(count)} Bitcoin block${coun
 
 /** Bitcoin's evidence above a block, in sentences. */
 export function bitcoinWords(bitcoin: BitcoinEvidence | null): string[] {
-  if (!bitcoin) return ['No Bitcoin chain is followed here, so that none dates the work.'];
+  if (!bitcoin) return ['Bitcoin’s blocks were not looked at: they could tell when the work was done.'];
   const { blocksAbove, newestAge, tags, verdict, reason } = bitcoin;
   const { own, kin, foreign, ahead, none, withheld } = tags;
   const above = blocksAbove === 0

@@ -8,7 +8,8 @@ import { el } from '../dom.ts';
 export const kindOf = (served: readonly Served[]): string => (served.length > 0 ? 'light client' : 'node');
 
 export interface Honesty {
-  readonly reports: readonly UpstreamReport[];
+  /** The name of the page's own upstream. */
+  readonly name: string;
   readonly served: readonly Served[];
   readonly lies: number;
   /** Whether the server does not answer now. */
@@ -29,12 +30,10 @@ function servedView(served: readonly Served[]): HTMLElement {
 }
 
 /** The parts of the status line about honesty. A block without a proof counts for no upstream. */
-export function honestyViews({ reports, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
-  const good = lies > 0 ? reports.length - 1 : reports.length;
+export function honestyViews({ name, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
   const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)
     : lies === 0 && isTrusted ? el('span', {}, el('b', { id: 'honest' }, 'nothing to check yet'), ': the first proof comes with the next block')
-    : served.length > 0 ? el('span', {}, 'this light client: ', el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'honest so far'), caught(lies))
-    : el('span', {}, el('b', { id: 'honest' }, `${good} of ${reports.length}`), ` ${reports.length === 1 ? 'node' : 'nodes'} honest`, caught(lies));
+    : el('span', {}, `${served.length > 0 ? 'this light client' : name}: `, el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'honest so far'), caught(lies));
   return served.length > 0 ? [own, servedView(served)] : [own];
 }
 

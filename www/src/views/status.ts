@@ -96,9 +96,9 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
     const part = (...children: (Node | string)[]) => el('span', {}, ...children);
     fill(strip, el('span', { class: 'badge network' }, name),
       part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
-      ...honestyViews({ reports, served, lies, isSilent: silent !== null, isTrusted: isTrusted(verification) }),
+      ...honestyViews({ name: source.name, served, lies, isSilent: silent !== null, isTrusted: isTrusted(verification) }),
       part('checked from ', el('b', { id: 'rests' }, restsOn(verification, network?.isMined ?? false))),
-      cost ? part('forging it costs ', el('b', { id: 'cost' }, cost)) : '');
+      cost ? part('forging it costs ', el('b', { id: 'cost' }, cost), network?.isMined ? '' : ': its work is not Bitcoin’s') : '');
     tick();
     bar.hidden = true;
     fill(table, sourcesView(reports, served, source.name, lies));
