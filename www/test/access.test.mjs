@@ -5,8 +5,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { ready, startBrowser } from './lib/browser.mjs';
-import { onPage, practise, SIZES } from './lib/page.mjs';
-import { serveFolder, startSite } from './lib/site.mjs';
+import { has, onPage, practise, SIZES } from './lib/page.mjs';
+import { call, serveFolder, startSite } from './lib/site.mjs';
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -15,6 +15,15 @@ before(async () => {
   browser = await startBrowser();
 });
 after(() => browser.close());
+
+/** The contrast of two colours that the browser writes as `rgb(...)`, as WCAG defines it. */
+function contrast(...colours) {
+  const light = colours.map((colour) => {
+    const [red, green, blue] = colour.match(/[\d.]+/g).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+  });
+  return Math.max(...light) / Math.min(...light);
+}
 
 /** Folder for pictures of the page, to be looked at by people. */
 const SCREENSHOTS = process.env.PAGE_SCREENSHOTS;
@@ -158,4 +167,52 @@ test('the colours follow the system until the visitor chooses, and the choice is
     await ready(page);
     await page.waitForFunction((wanted) => getComputedStyle(document.body).backgroundColor === wanted, dark);
   }, { colorScheme: 'dark' });
+});
+
+test('on a phone the first screen has the name of the page, both of its buttons, and texts that can be read', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  for (const viewport of [SIZES.phone, { width: 390, height: 740 }, { width: 320, height: 880 }]) {
+    await onPage(browser, site, async (page) => {
+      for (const part of ['.brand span', '.top nav', '#theme', '#make-lie', '#search .button']) {
+        const { x, y, width, height } = await page.locator(part).boundingBox();
+        assert.ok(width > 20 && x >= 0 && x + width <= viewport.width, `${part} is seen at ${viewport.width} pixels`);
+        assert.ok(y + height <= viewport.height, `${part} ends at ${y + height} of ${viewport.height} pixels`);
+      }
+    }, { viewport });
+  }
+  for (const colorScheme of ['light', 'dark']) {
+    await onPage(browser, site, async (page) => {
+      const [placeholder, ground, title, text, gap] = await page.evaluate(() => {
+        const [input, heading] = ['#search input', '#demo h2'].map((name) => document.querySelector(name));
+        const below = heading.nextElementSibling.getBoundingClientRect().top - heading.getBoundingClientRect().bottom;
+        return [getComputedStyle(input, '::placeholder').color, getComputedStyle(input).backgroundColor, getComputedStyle(heading).color, getComputedStyle(document.body).color, below];
+      });
+      assert.ok(contrast(placeholder, ground) >= 4.5, `the example in the field has a contrast of ${contrast(placeholder, ground)}`);
+      assert.equal(title, text, 'titles are as dark as texts');
+      assert.ok(gap >= 6, `${gap} pixels between a title and its text`);
+    }, { colorScheme });
+  }
+});
+
+test('no hint covers the bytes of a proof, and no byte stands alone in a line', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  await call(site.node, 'evm_mine');
+  for (const viewport of Object.values(SIZES)) {
+    await onPage(browser, site, async (page) => {
+      await has(page, '#proof .stage', 4);
+      assert.equal(await page.locator('#proof .explain').isVisible(), false, 'nothing is explained yet');
+      const alone = await page.evaluate(() => [...document.querySelectorAll('#proof .bytes')].filter((field) => {
+        const range = document.createRange();
+        range.selectNodeContents(field.querySelector('.mono'));
+        const lines = [...range.getClientRects()];
+        return lines.length > 1 && lines.at(-1).width < 30;
+      }).map((field) => field.querySelector('.name').textContent));
+      assert.deepEqual(alone, []);
+      await page.locator('#proof .bytes').first().focus();
+      assert.match(await page.textContent('#proof .explain'), /^version/);
+      assert.equal(await page.locator('#proof .explain').isVisible(), true);
+    }, { viewport });
+  }
 });

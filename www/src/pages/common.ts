@@ -65,7 +65,7 @@ export function toolsView(session: Session, compared: HTMLElement | false, claim
   const [method, ...params] = question;
   const command = curl(session, method, params);
   const network = networkOf(session.source.chainId)?.option ?? 'mainnet';
-  const check = file && `rootlight verify ${file.subject} ${file.name}${network === 'mainnet' ? '' : ` --network ${network}`}`;
+  const check = file && el('code', { class: 'mono break' }, `rootlight verify ${file.subject} ${file.name} `, network !== 'mainnet' && el('span', { class: 'option' }, `--network ${network}`));
   const raw = JSON.stringify(claim, null, 1) ?? 'no answer';
   return el('section', { class: 'card', 'aria-label': 'What the node said' },
     el('h2', {}, 'What the node said'),
@@ -74,7 +74,7 @@ export function toolsView(session: Session, compared: HTMLElement | false, claim
     el('div', { class: 'row' },
       file && action('Proof as file', () => save(file)),
       command && copyButton(command, 'Copy as curl')),
-    el('p', { class: 'small' }, ...(check ? ['The file is checked offline by ', el('code', { class: 'mono break' }, check), '.'] : ['The page of each log’s transaction gives its proof as a file.'])));
+    el('p', { class: 'small' }, ...(check ? ['The file is checked offline by ', check, '.'] : ['The page of each log’s transaction gives its proof as a file.'])));
 }
 
 /** Escaped, but with its lines. */

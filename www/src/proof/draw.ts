@@ -3,7 +3,7 @@ import { digits, grouped, reversed, short } from '../bytes.ts';
 import { yieldToBrowser, el } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
 import { type Check, type MiningProof, TAG } from './mining.ts';
-import { Explainer, type Field, verdict } from './explainer.ts';
+import { Explainer, type Field, hint, verdict } from './explainer.ts';
 
 const holds = (proof: MiningProof, name: Check['name']) => proof.checks.some((check) => check.name === name && check.holds);
 
@@ -122,6 +122,6 @@ export async function draw(proof: MiningProof, isMined: boolean): Promise<HTMLEl
     drawing.append(stage(proof, explain, isMined));
     await yieldToBrowser();
   }
-  box.append(drawing, explain.panel);
+  box.append(hint(), drawing, explain.panel);
   return box;
 }

@@ -21,8 +21,11 @@ const pairs = (bytes: Uint8Array) => digits(bytes).match(/../g)?.join(' ') ?? ''
 function written(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'empty';
   if (bytes.length <= WRITTEN) return pairs(bytes);
-  return `${pairs(bytes.subarray(0, 8))} … ${pairs(bytes.subarray(-8))}`;
+  return `${pairs(bytes.subarray(0, 8))} … ${pairs(bytes.subarray(-7))}`;
 }
+
+/** The hint above the fields. */
+export const hint = (): HTMLElement => el('p', { class: 'hint' }, 'Point at any bytes, tap them, or move with the arrow keys: equal bytes light up together, and their meaning is written below.');
 
 /** Shows what a field is when it is pointed at or focused. */
 export class Explainer {
@@ -31,12 +34,6 @@ export class Explainer {
 
   constructor(root: HTMLElement) {
     this.root = root;
-    this.rest();
-  }
-
-  /** Shows the panel's hint while no field is pointed at. */
-  rest(): void {
-    this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes or tap them, or move through them with the arrow keys: equal bytes light up together, and their meaning is written here.'));
   }
 
   show(field: Field): void {
