@@ -203,7 +203,7 @@ fn traces(
     match tracing {
         Tracing::Named(form) => {
             let traces = traced_run(view, base, overrides, calls)?;
-            Ok(traces.iter().map(|trace| form.to_json(base, trace)).collect::<Result<_, _>>()?)
+            Ok(traces.iter().map(|trace| form.to_json(None, trace)).collect::<Result<_, _>>()?)
         }
         #[cfg(feature = "catalogue")]
         Tracing::Script(script) => {

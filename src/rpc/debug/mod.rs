@@ -148,7 +148,7 @@ fn replayed(
         Tracing::Named(form) => {
             let traces = traces(view, header, form.tracer(), only)?;
             let shown = |trace: &TransactionTrace| {
-                Ok(InBlock { tx_hash: trace.hash(), result: form.to_json(header, trace)? })
+                Ok(InBlock { tx_hash: trace.hash(), result: form.to_json(Some(header), trace)? })
             };
             traces.iter().map(shown).collect()
         }

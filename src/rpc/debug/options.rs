@@ -206,17 +206,17 @@ impl TraceForm {
         matches!(self, Self::Reference(_))
     }
 
-    /// The trace of a transaction of a block in this form.
+    /// The trace of a transaction of a block in this form; without a block, of a call.
     pub(in crate::rpc) fn to_json(
         &self,
-        header: &BlockHeader,
+        block: Option<&BlockHeader>,
         trace: &TransactionTrace,
     ) -> Result<Box<RawValue>, RpcError> {
         Ok(match self {
             Self::Reference(options) => steps::to_json(trace, *options)?,
             Self::StructLogs(options) => struct_logs::to_json(trace, *options)?,
             Self::Calls(form) | Self::Validation(form, _) => calls::tree(trace, *form)?,
-            Self::Flat(form) => to_raw_value(&flat(header, trace, *form))?,
+            Self::Flat(form) => to_raw_value(&flat(block, trace, *form))?,
             Self::State(form) => match &trace.state {
                 Some(state) => prestate::to_json(state, *form)?,
                 None => to_raw_value(&())?,
@@ -229,7 +229,7 @@ impl TraceForm {
             }
             Self::Nothing => to_raw_value(&Fields::new())?,
             Self::Several(forms) => {
-                let shown = forms.iter().map(|(name, form)| Ok((*name, form.to_json(header, trace)?)));
+                let shown = forms.iter().map(|(name, form)| Ok((*name, form.to_json(block, trace)?)));
                 to_raw_value(&Named(shown.collect::<Result<_, RpcError>>()?))?
             }
         })

@@ -26,7 +26,7 @@ pub(in crate::rpc) struct FlatForm {
 #[serde(rename_all = "camelCase")]
 pub(in crate::rpc) struct FlatCall {
     action: RpcAction,
-    block_hash: B256,
+    block_hash: Option<B256>,
     block_number: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -34,25 +34,30 @@ pub(in crate::rpc) struct FlatCall {
     result: Option<RpcTraceResult>,
     subtraces: usize,
     trace_address: Vec<usize>,
-    transaction_hash: B256,
+    transaction_hash: Option<B256>,
     transaction_position: usize,
     #[serde(rename = "type")]
     kind: &'static str,
 }
 
-/// The calls of a transaction, each before its inner calls.
-pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form: FlatForm) -> Vec<FlatCall> {
+/// The calls of a transaction of a block, each before its inner calls; without a block those of a call that is no transaction,
+/// which has no hash, and 0 as the number of its block, as in geth.
+pub(in crate::rpc) fn flat(
+    block: Option<&BlockHeader>,
+    trace: &TransactionTrace,
+    form: FlatForm,
+) -> Vec<FlatCall> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let mut addresses = trace_addresses(calls, form.natives);
-    let hash = trace.hash();
+    let transaction_hash = block.map(|_| trace.hash());
     let shown = calls.nodes.iter().enumerate();
     shown
         .filter_map(|(index, node)| {
             let at = addresses.remove(&index)?;
             Some(FlatCall {
                 action: with_method(node),
-                block_hash: header.hash(),
-                block_number: header.number,
+                block_hash: block.map(|header| header.hash()),
+                block_number: block.map_or(0, |header| header.number),
                 error: node.close.as_ref().and_then(|close| match (form.parity_errors, close.failure?) {
                     (true, _) => error(close),
                     (false, None) => Some("execution reverted".into()),
@@ -61,7 +66,7 @@ pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form:
                 result: result(node),
                 subtraces: at.children,
                 trace_address: at.address,
-                transaction_hash: hash,
+                transaction_hash,
                 transaction_position: trace.index,
                 kind: kind(node),
             })
