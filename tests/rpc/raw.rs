@@ -159,13 +159,14 @@ fn an_account_has_the_fields_that_other_methods_prove() {
 }
 
 #[test]
-fn the_pool_of_one_sender_is_that_part_of_the_whole_pool() {
+fn the_pool_of_one_sender_has_the_transactions_of_that_part_of_the_whole_pool() {
     let mut fixture = Fixture::new();
     let sender = crate::fixture::ALICE;
     let whole = fixture.dev.get("txpool_content", json!([]));
     let own = fixture.dev.get("txpool_contentFrom", json!([sender]));
     let (nonce, listed) = whole["pending"][&sender[2..]].as_object().unwrap().iter().next().unwrap();
-    assert_eq!(own, json!({"pending": {nonce: listed[0]}, "queued": {}}));
+    let whole_transaction = fixture.dev.get("eth_getTransactionByHash", json!([listed[0]["hash"]]));
+    assert_eq!(own, json!({"pending": {nonce: whole_transaction}, "queued": {}}));
     let none = json!({"pending": {}, "queued": {}});
     assert_eq!(fixture.dev.get("txpool_contentFrom", json!([NOBODY])), none);
 }

@@ -134,7 +134,7 @@ fn lists<T: Serialize>(view: &dyn Pool, mut show: impl FnMut(&WaitingTransaction
     done(&PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
 }
 
-/// The lists of one sender. Each nonce has one transaction, as in go-ethereum, which has defined the method.
+/// The lists of one sender. Each nonce has one transaction with all its fields, as in go-ethereum, which has defined the method.
 #[cfg(feature = "catalogue")]
 fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (sender, mut room) = (params.address(0)?, Room::default());
@@ -143,7 +143,8 @@ fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
                 if waiting.sender == sender && room.fits(&waiting) {
-                    listed.insert(nonce(&waiting), content(&waiting));
+                    let WaitingTransaction { hash, sender, transaction, .. } = waiting;
+                    listed.insert(nonce(&waiting), RpcTransaction::new(transaction, hash, sender, None));
                 }
             });
         }
