@@ -141,9 +141,12 @@ pub const IMPOSSIBLE: &[(&str, &str)] = &[
         "Blocks have no access lists. debug_traceBlockByHash with prestateTracer shows what a block reads",
     ),
     ("eth_maxPriorityFeePerGas", LEGACY),
+    ("eth_resend", "eth_sendRawTransaction with the same nonce and a higher gasPrice replaces a transaction"),
+    ("eth_sendRawTransactionConditional", "Miners check no conditions: eth_sendRawTransaction"),
     ("hardhat_setNextBlockBaseFeePerGas", BASE_FEE),
     ("hardhat_setPrevRandao", RANDAO),
     ("hardhat_setRpcUrl", UPSTREAM),
+    ("tenderly_*", "Use eth_simulateV1, debug_traceTransaction or anvil_ methods"),
 ];
 
 /// The error for the name of a method that is not in the table.

@@ -178,6 +178,9 @@ fn methods_that_rootstock_cannot_have_say_what_to_do() {
         ("eth_feeHistory", "--legacy"),
         ("eth_maxPriorityFeePerGas", "gasPrice"),
         ("eth_blobBaseFee", "no blobs"),
+        ("eth_resend", "eth_sendRawTransaction"),
+        ("eth_sendRawTransactionConditional", "no conditions"),
+        ("tenderly_simulateTransaction", "eth_simulateV1"),
         ("engine_newPayloadV4", "no beacon chain"),
     ] {
         let (code, text) = dev.refused(method, json!([]));
