@@ -35,7 +35,7 @@ export async function startGeth(binary, port, chainId, alloc) {
   execFileSync(binary, ['--datadir', folder, 'init', join(folder, 'genesis.json')], { stdio: 'ignore' });
   const flags = [
     ['--datadir', folder, '--networkid', `${chainId}`, '--authrpc.port', `${port + 2}`, '--authrpc.jwtsecret', join(folder, 'secret')],
-    ['--http', '--http.port', `${port}`, '--http.api', 'eth,net,web3,debug', '--ws', '--ws.port', `${port + 1}`, '--ws.api', 'eth'],
+    ['--http', '--http.port', `${port}`, '--http.api', 'eth,net,web3,debug,txpool', '--ws', '--ws.port', `${port + 1}`, '--ws.api', 'eth'],
     ['--nodiscover', '--maxpeers', '0', '--ipcdisable', '--gcmode', 'archive', '--syncmode', 'full', '--verbosity', '1'],
   ];
   const node = await Node.start([binary, ...flags.flat()], port);

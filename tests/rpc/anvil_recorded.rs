@@ -147,26 +147,35 @@ fn compare_members(
     found.extend(more.map(|name| format!("{place}/{name}: only ours")));
 }
 
-#[test]
-fn answers_have_the_shape_of_those_of_anvil() {
-    let recording: Value = serde_json::from_str(include_str!("../vectors/anvil.json")).unwrap();
+/// A development chain with the contracts of the recording and a block of these transactions.
+pub(crate) fn chain(transactions: &Value) -> DevClient {
     let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
     let mut dev = DevClient::new(config);
-    for request in recording["setup"].as_array().unwrap() {
+    for request in anvil()["setup"].as_array().unwrap() {
         dev.get(request["method"].as_str().unwrap(), request["params"].clone());
     }
-    for transaction in recording["transactions"].as_array().unwrap() {
+    for transaction in transactions.as_array().unwrap() {
         dev.get("eth_sendTransaction", json!([transaction]));
     }
     dev.get("evm_mine", json!([]));
+    dev
+}
+
+fn anvil() -> Value {
+    serde_json::from_str(include_str!("../vectors/anvil.json")).unwrap()
+}
+
+/// Asks the requests of a recording; fails on a difference that is not meant, and on one that is no longer there.
+pub(crate) fn assert_alike(dev: &mut DevClient, recording: &Value, meant_differences: &[(&str, &str, &str)]) {
     let (mut meant, mut wrong) = (BTreeSet::new(), Vec::new());
     for request in recording["requests"].as_array().unwrap() {
         let (method, params) = (request["method"].as_str().unwrap(), &request["params"]);
         let mut found = Vec::new();
         compare(&dev.get(method, params.clone()), &request["result"], "", &mut found);
         for difference in found {
-            let known =
-                MEANT.iter().position(|(of, place, _)| method.starts_with(of) && difference.contains(place));
+            let known = meant_differences
+                .iter()
+                .position(|(of, place, _)| method.starts_with(of) && difference.contains(place));
             match known {
                 Some(index) => drop(meant.insert(index)),
                 None => wrong.push(format!("{method} {params}: {difference}")),
@@ -174,7 +183,15 @@ fn answers_have_the_shape_of_those_of_anvil() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let stale: Vec<_> =
-        (0..MEANT.len()).filter(|index| !meant.contains(index)).map(|index| MEANT[index]).collect();
+    let stale: Vec<_> = (0..meant_differences.len())
+        .filter(|index| !meant.contains(index))
+        .map(|index| meant_differences[index])
+        .collect();
     assert!(stale.is_empty(), "no longer different: {stale:?}");
+}
+
+#[test]
+fn answers_have_the_shape_of_those_of_anvil() {
+    let recording = anvil();
+    assert_alike(&mut chain(&recording["transactions"]), &recording, MEANT);
 }
