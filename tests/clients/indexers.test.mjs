@@ -1,5 +1,5 @@
-// What Blockscout (variant rsk), graph-node, Ponder and the Safe transaction service ask a node, as lists of requests in the
-// form of their sources, played against a development chain and against a light client of it, which proves the same answers.
+// What Blockscout (variant rsk), graph-node, Ponder, the Safe transaction service, OpenZeppelin's relayer and the bundlers Skandha
+// and Rundler ask a node, as lists of requests in the form of their sources, played against a development chain and against a light client of it, which proves the same answers.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createPublicClient, createWalletClient, encodeFunctionData, http, keccak256, toHex } from 'viem';
@@ -15,6 +15,23 @@ const TO = '0x00000000000000000000000000000000000000aa';
 const CALLER = '60006000600060006000600035611388f100';
 /** Code that reverts. */
 const FAILS = '60006000fd';
+
+/** A tracer with the functions of those of the bundlers: what each call does, and with which results it ends. */
+const VALIDATION = `{
+  calls: [], opcodes: {}, code: {},
+  step: function (log, db) {
+    var name = log.op.toString();
+    this.opcodes[name] = (this.opcodes[name] || 0) + 1;
+    if (name === 'CALL') {
+      var to = toAddress(log.stack.peek(1).toString(16));
+      this.code[toHex(to)] = [db.getCode(to).length, isPrecompiled(to)];
+    }
+  },
+  fault: function (log, db) { this.calls.push({ type: 'FAULT', depth: log.getDepth(), error: log.getError() }); },
+  enter: function (frame) { this.calls.push({ type: frame.getType(), to: toHex(frame.getTo()), method: toHex(frame.getInput()).slice(0, 10) }); },
+  exit: function (frame) { this.calls.push({ type: frame.getError() ? 'REVERT' : 'RETURN', data: toHex(frame.getOutput()) }); },
+  result: function (ctx, db) { return { calls: this.calls, opcodes: this.opcodes, code: this.code, output: toHex(ctx.output) }; }
+}`;
 
 /** The transaction that deploys this code. */
 const creation = (code) => ({ data: `0x60${(code.length / 2).toString(16).padStart(2, '0')}80600b6000396000f3${code}` });
@@ -120,6 +137,34 @@ const LISTS = {
     [['eth_getTransactionCount', [seen.holder, 'latest']], ['eth_getBalance', [seen.holder, 'latest']], ['eth_getCode', [seen.token, 'latest']]],
     [['eth_call', [{ to: seen.token, data: balanceOf(TO) }, 'latest']]],
   ],
+  // src/services/provider/evm, by alloy's provider; a network without the feature `eip1559` asks for no fees of EIP-1559.
+  "OpenZeppelin's relayer": () => [
+    [['eth_chainId', []]],
+    [['eth_blockNumber', []]],
+    [['eth_gasPrice', [], own]],
+    [['eth_getTransactionCount', [seen.holder, 'latest']], ['eth_getBalance', [seen.holder, 'latest']]],
+    [['eth_getBlockByNumber', ['latest', false]]],
+    [['eth_estimateGas', [{ from: seen.holder, to: seen.token, gas: '0x186a0', gasPrice: '0x0', value: '0x0', input: balanceOf(TO), nonce: '0x9', chainId: '0x21' }], own]],
+    seen.receipts.map(({ transactionHash }) => ['eth_getTransactionReceipt', [transactionHash]]),
+    [['debug_traceTransaction', [seen.receipts[4].transactionHash, { tracer: 'callTracer' }]]],
+    [['eth_call', [{ from: seen.holder, to: seen.fails, input: '0x' }, toHex(seen.head)]]],
+  ],
+  // Validations of operations: packages/executor/src/services of Skandha, crates/sim of Rundler. The code of the entry point is
+  // replaced, and a tracer in JavaScript looks on.
+  'Skandha and Rundler': () => {
+    const stateOverrides = { [seen.token]: { code: `0x${CALLER}` } };
+    const operation = { to: seen.token, data: `0x${seen.fails.slice(2).padStart(64, '0')}` };
+    const from = `0x${'0'.repeat(40)}`;
+    return [
+      [['debug_traceCall', [{ ...operation, from, gas: '0x186a0' }, 'latest', { stateOverrides, tracer: VALIDATION }]]],
+      // ethers 5 writes its numbers as objects; the gas has another name here.
+      [['debug_traceCall', [{ ...operation, from, gasLimit: { type: 'BigNumber', hex: '0x0186a0' } }, 'latest', { stateOverrides, tracer: 'prestateTracer' }]]],
+      [['debug_traceCall', [operation, { blockHash: seen.newest.hash }, { stateOverrides, tracer: VALIDATION, timeout: '15s' }]]],
+      [['eth_call', [operation, 'latest', stateOverrides]]],
+      [['eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', address: seen.token, topics: [TRANSFER] }]]],
+      [['debug_traceTransaction', [seen.receipts[4].transactionHash, { tracer: 'callTracer', tracerConfig: { onlyTopCall: true } }]]],
+    ];
+  },
 };
 
 for (const [tool, lists] of Object.entries(LISTS)) {
@@ -138,6 +183,15 @@ for (const [tool, lists] of Object.entries(LISTS)) {
 
 // What the parsers of the tools read: without one of these members they stop.
 describe('the members that the tools read', () => {
+  test('bundlers: the replaced code, its inner calls and how they end', async () => {
+    const stateOverrides = { [seen.token]: { code: `0x${CALLER}` } };
+    const operation = { to: seen.token, data: `0x${seen.fails.slice(2).padStart(64, '0')}` };
+    const { calls, opcodes, code, output } = await call(chain.url, 'debug_traceCall', operation, 'latest', { stateOverrides, tracer: VALIDATION });
+    assert.deepEqual(calls.map(({ type }) => type), ['CALL', 'FAULT', 'REVERT']);
+    assert.deepEqual([calls[0].to, opcodes.CALL, opcodes.REVERT, output], [seen.fails, 1, 1, '0x']);
+    assert.deepEqual(code[seen.fails], [FAILS.length / 2, false]);
+  });
+
   test('Blockscout: traces of a block, its transactions in order', async () => {
     let traces = 0;
     for (const number of numbers()) {
