@@ -68,7 +68,15 @@ impl Loader {
         let size = self.setup.partition_blocks.unwrap_or(crate::writer::PARTITION_BLOCKS).max(1);
         let kept = self.options.retain.map_or(0, |retain| head.saturating_add(1).saturating_sub(retain));
         let kept = kept.checked_div(size).unwrap_or(0).saturating_mul(size);
-        let setup = Setup { default_first_block: kept, ..self.setup.clone() };
+        // Retention drops blocks above the first one that was asked for, so only a new index begins there.
+        let setup = match self.options.retain {
+            Some(_) => Setup {
+                first_block: None,
+                default_first_block: kept.max(self.setup.first_block.unwrap_or(0)),
+                ..self.setup.clone()
+            },
+            None => self.setup.clone(),
+        };
         let writer = Arc::new(Writer::open(&self.database, &self.network, &setup).await?);
         *opened = true;
         (self.observer)(LoadEvent::Opened);

@@ -342,7 +342,7 @@ fn same_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexE
             let found = layout.partition_blocks;
             Err(IndexError::OtherLayout { what: "blocks of a partition", found, asked })
         }
-        // Retention raises the floor, so only a lower one is a mistake.
+        // An index that begins lower has all blocks that are asked for.
         (_, Some(asked)) if asked < layout.floor => {
             Err(IndexError::OtherLayout { what: "first block", found: layout.floor, asked })
         }

@@ -204,6 +204,25 @@ async fn old_partitions_are_dropped_while_the_chain_grows() {
     assert_eq!(database.counts().await, counts_of(221));
 }
 
+/// Dropped partitions raise the first block of the index above the one that the flags name.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_with_a_first_block_is_opened_again_after_partitions_were_dropped() {
+    let Some(database) = TestDatabase::new().await else { return };
+    let source = Arc::new(MemorySource::of(chain(0, 0, 380, B256::ZERO)));
+    let load = |retain: u64| {
+        let options = LoaderOptions { retain: Some(retain), ..options(true) };
+        let loader = loader(&database, source.clone(), options);
+        Loader { setup: Setup { first_block: Some(250), ..loader.setup.clone() }, ..loader }
+    };
+    load(1_000).run().await.unwrap();
+    assert_eq!(database.reader().await.status().await.unwrap().covered, [(250, 380)]);
+    load(20).run().await.unwrap();
+    for retain in [20, 1_000] {
+        load(retain).run().await.unwrap();
+        assert_eq!(database.reader().await.status().await.unwrap().covered, [(300, 380)], "{retain}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_loader_ends_with_a_clear_error() {
     let Some(database) = TestDatabase::new().await else { return };
