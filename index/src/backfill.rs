@@ -18,7 +18,7 @@ pub(crate) struct Backfill {
 }
 
 impl Backfill {
-    /// Fills these ranges as far as they are not. They are in ascending order.
+    /// The blocks that these ranges lack. The ranges are in ascending order.
     pub(crate) fn new(ranges: Vec<PartitionRange>) -> Self {
         let left = ranges.into_iter().filter(|range| !range.is_full() || !range.searchable);
         Self { ranges: SyncMutex::new(left.rev().collect()), marking: Mutex::new(()) }
@@ -44,7 +44,7 @@ pub(crate) async fn fill(
     Ok(())
 }
 
-/// Loads the blocks of a range. The next batch is fetched while one is stored.
+/// Loads the blocks that a range lacks. The next batch is fetched while one is stored.
 async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
     let last = range.end.saturating_sub(1);
     let until = |next: u64| last.min(next.saturating_add(batch.max(1)).saturating_sub(1));

@@ -6,14 +6,14 @@ use futures::future::BoxFuture;
 use crate::block::{MatchedBlock, Proof};
 use crate::trace::BlockTraces;
 
-/// A block of a source, with what is known of its place.
+/// A block of a source, with the evidence that it is on the chain.
 #[derive(Debug, Clone)]
 pub struct SourceBlock {
     /// The block.
     pub block: MatchedBlock,
     /// Whether it is proven to be on the chain.
     pub proof: Proof,
-    /// Its traces; `None` if they were not asked for.
+    /// The traces of the block; `None` if they were not asked for.
     pub traces: Option<BlockTraces>,
 }
 
@@ -21,15 +21,15 @@ pub struct SourceBlock {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// It may give them later.
+    /// The source may give the blocks later.
     #[error("{0}")]
     Transient(String),
-    /// It will never give them.
+    /// The source will never give the blocks.
     #[error("{0}")]
     Permanent(String),
 }
 
-/// A source of blocks. It may be reorganised at any time; blocks of one answer follow each other.
+/// A source of blocks. The chain of a source may be reorganised at any time; blocks of one answer follow each other.
 pub trait BlockSource: Send + Sync + 'static {
     /// The height up to which blocks are loaded.
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>>;

@@ -16,8 +16,8 @@ impl Writer {
     /// from the first one of a range that has no traces.
     ///
     /// # Errors
-    /// [`IndexError::Progress`] if they do not, [`IndexError::OtherBranch`] if the index has other blocks,
-    /// [`IndexError::Fenced`], and those of the database. Nothing was stored.
+    /// [`IndexError::Progress`] if the blocks do not follow, or a block has no traces; [`IndexError::OtherBranch`] if the index
+    /// has other blocks; [`IndexError::Fenced`], and those of the database. Nothing was stored.
     pub async fn append_traces(&self, first: u64, blocks: &[SourceBlock]) -> Result<u64, IndexError> {
         let Some(from) = blocks.first().map(|block| block.block.header().number) else { return Ok(0) };
         let mut client = self.pool.get().await?;
@@ -45,7 +45,7 @@ impl Writer {
     }
 }
 
-/// Gives stored blocks their traces, as long as any has none, newest partitions first.
+/// Stores the traces of all stored blocks without traces, newest partitions first. `batch` is the most blocks of one request.
 pub(crate) async fn fill(context: &LoaderContext, batch: u64) -> Result<(), LoadError> {
     let gaps: Vec<PartitionRange> =
         context.writer.ranges().await?.into_iter().filter(|range| range.traced < range.next).rev().collect();
@@ -76,7 +76,7 @@ async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) 
                 (context.observer)(LoadEvent::Traced(written));
                 next = next.saturating_add(written);
             }
-            // A reorganisation replaced the blocks meanwhile; what is left is planned anew.
+            // A reorganisation replaced the blocks meanwhile. The next call of `fill` plans the rest anew.
             Err(IndexError::Progress { .. } | IndexError::OtherBranch { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -84,7 +84,7 @@ async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) 
     Ok(())
 }
 
-/// As [`fill`], again and again.
+/// Repeats [`fill`] after each pause of `poll`, until an error.
 pub(crate) async fn follow(context: LoaderContext, batch: u64, poll: Duration) -> Result<(), LoadError> {
     loop {
         fill(&context, batch).await?;

@@ -1,4 +1,4 @@
-//! Takes blocks off the chain again and puts others in their place, for tests of reorganisations.
+//! Removes the newest blocks of the chain and puts others in their place, for tests of reorganisations.
 
 use super::block_limits::MAX_BLOCKS_AT_ONCE;
 use super::chain::{DevChain, DevEvent};
@@ -10,7 +10,7 @@ impl DevChain {
     /// the clock and snapshots stay.
     ///
     /// # Errors
-    /// [`DevError::TooDeep`] if the chain has fewer blocks, or no longer the state before them.
+    /// [`DevError::TooDeep`] if the chain has fewer blocks, or no longer has the state before the removed ones.
     pub fn rollback(&mut self, depth: u64) -> Result<(), DevError> {
         let head = self.chain.head().number;
         let rewound = head.checked_sub(depth).and_then(|number| self.chain.rewound(number));
@@ -51,7 +51,7 @@ impl DevChain {
         let first = self.chain.head().number.saturating_sub(depth).saturating_add(1);
         let replaced = self.chain.view().headers().by_number(first).map(|header| header.timestamp);
         self.rollback(depth)?;
-        // The first block must differ from the one that it replaces, also if neither has a transaction.
+        // The first new block must differ from the block that it replaces even if neither has a transaction.
         let parent = self.chain.head().timestamp;
         let time = self.clock.block_time(parent, now);
         if replaced == Some(time) {

@@ -14,7 +14,7 @@ use super::error::CommandError;
 use super::find_args::FindArgs;
 use super::source_args::SourceArgs;
 
-/// Whether nodes are to be found: if the user names no node to ask, or says so.
+/// Whether nodes are to be found: the user names no node to ask, or gives --discovery.
 pub(super) fn is_wanted(args: &SourceArgs) -> bool {
     args.discovery || (args.upstream.is_empty() && args.peer.is_empty())
 }
@@ -29,7 +29,8 @@ pub(super) fn peer_network(network: &Network) -> Result<PeerNetwork, CommandErro
     })
 }
 
-/// The hosts to begin with. Without any, there must be nodes of an earlier run.
+/// The hosts to begin with: those of the flags, else those of the network. The list may be empty only if `folder` has nodes of an
+/// earlier run.
 pub(super) fn boot_hosts(
     args: &FindArgs,
     network: &Network,
@@ -79,7 +80,7 @@ pub(super) fn state_servers(args: &FindArgs, peers: &PeerNetwork) -> Vec<PeerAdd
     if !args.bootnode.is_empty() {
         return Vec::new();
     }
-    // A test reads all of them.
+    // A test checks that each built-in text is an address.
     peers.state_servers.iter().filter_map(|server| server.parse().ok()).collect()
 }
 

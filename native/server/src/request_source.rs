@@ -16,7 +16,7 @@ pub(crate) enum CallerOrigin {
     Foreign(Arc<str>),
 }
 
-/// The sender of a request that is refused may do least.
+/// The default is the origin with the fewest rights.
 impl Default for CallerOrigin {
     fn default() -> Self {
         Self::Foreign(Arc::default())

@@ -32,13 +32,13 @@ const LONGEST_CONTROL: usize = 125;
 const LAST: u8 = 0x80;
 const CONTROL: u8 = 0x08;
 
-/// The bit of a frame's second byte that says that it is masked, which those of a server are not.
+/// The bit of a frame's second byte for a masked payload. A server masks none (RFC 6455, section 5.1).
 const MASKED: u8 = 0x80;
 
 /// A stream that carries the response of a WebSocket handshake and then frames.
 pub(super) struct Frames<S> {
     stream: BufReader<S>,
-    /// While the response of the handshake comes in: whether its last line has been empty so far.
+    /// Whether the last line of the handshake's response has been empty so far; `None` after the response.
     response: Option<bool>,
     /// The bytes of a frame's head, and how many of them were read.
     head: [u8; LONGEST_HEAD],
@@ -50,7 +50,7 @@ pub(super) struct Frames<S> {
     /// Bytes of the piece that were not handed on: its head, and the number of the others.
     piece_head: Vec<u8>,
     piece: usize,
-    /// The bytes of the begun message, as far as its frames say.
+    /// The number of bytes of the begun message: the lengths of its frames until now.
     message: usize,
     /// Whether more frames of the message follow.
     goes_on: bool,

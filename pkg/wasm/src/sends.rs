@@ -1,4 +1,5 @@
-//! Waits for the responses to transactions that were sent to several upstreams, and not for one that swallows them.
+//! Waits for the responses to transactions that were sent to several upstreams. An upstream that never responds
+//! does not delay the others.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

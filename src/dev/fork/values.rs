@@ -96,7 +96,7 @@ struct At {
 }
 
 impl At {
-    /// By its height, and by its hash, because the upstream may have another block at that height.
+    /// The forms that name the block by its height and by its hash: the upstream may have another block at that height.
     fn forms(block: &BlockRef) -> [Self; 2] {
         let (number, hash) = (format!("\"{:#x}\"", block.number), format!("\"{}\"", block.hash));
         let object = format!("{{\"blockHash\":{hash}}}");
@@ -116,7 +116,7 @@ fn proof_requests(wanted: &WantedAccounts, at: &At) -> Vec<(Address, UpstreamReq
             let params = format!(r#"["{address:#x}",[{}],{proof}]"#, part.join(","));
             requests.push((*address, request("eth_getProof", params)));
         }
-        // The code is wanted as a rule where the account is.
+        // A run that reads an account usually reads its code too.
         requests.push((*address, request("eth_getCode", format!(r#"["{address:#x}",{at}]"#))));
         if is_native(address) {
             requests.extend(keys.slots.iter().map(|slot| {
@@ -239,7 +239,7 @@ fn why(
         Some(error) if lacks_method(error) => {
             ForkError::NoProofs { name: name.to_owned(), reason: error.to_string() }
         }
-        // Who was not reached has said nothing of the state.
+        // An upstream that was not reached has said nothing about the state.
         Some(
             error @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. } | RequestFailure::NoRoom),
         ) => {
@@ -257,7 +257,7 @@ fn why(
 /// Values by key of the state; `None` for a key without a value.
 type KeyValues = Vec<(Vec<u8>, Option<Bytes>)>;
 
-/// Takes what this many upstreams say without proof.
+/// Takes the values without proof on which at least `needed` upstreams agree.
 fn unproven(
     exchanges: &mut Exchanges,
     state: &ForkState,
@@ -307,7 +307,7 @@ fn stated_by(
     wanted: &WantedAccounts,
 ) -> Fetched<Vec<(Address, Result<KeyValues, ForkError>)>> {
     let (number, hash) = (state.block.number, state.block.hash());
-    // In the same exchange, so that the upstream has not moved to another branch meanwhile.
+    // The block is requested in the same exchange, so that the upstream has not moved to another branch meanwhile.
     let mut requests = vec![request("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))];
     for (address, keys) in wanted {
         for method in ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"] {
@@ -360,8 +360,8 @@ pub(super) fn on_branch(
     }
 }
 
-/// The values under the keys of an account, as an upstream tells them. An account with nothing in it counts as absent, and one
-/// with code, or of a native contract, has the marker of a contract.
+/// The values under the keys of an account, as an upstream states them. An account without nonce, balance and code counts as
+/// absent, unless it is a native contract. A native contract and an account with code have the marker of a contract.
 fn values_of(
     address: &Address,
     keys: &Keys,
@@ -379,7 +379,7 @@ fn values_of(
     let balance: U256 = serde_json::from_str(balance).map_err(bad)?;
     let code: Option<Bytes> = serde_json::from_str(code).map_err(bad)?;
     let code = code.filter(|code| !code.is_empty());
-    let nonce = u64::try_from(nonce).map_err(|_| "a nonce above 2^64".to_owned())?;
+    let nonce = u64::try_from(nonce).map_err(|_| "a nonce of 2^64 or more".to_owned())?;
     let is_contract = code.is_some() || is_native(address);
     let exists = nonce > 0 || !balance.is_zero() || is_contract;
     let account = Account { nonce, balance, ..Account::default() };

@@ -1,4 +1,4 @@
-//! `eth_fillTransaction`: a transaction with the members that its sender has left out. It needs no key of this node.
+//! `eth_fillTransaction`: adds the members that the sender of a transaction has left out. The node needs no key of the sender.
 
 use alloc::string::String;
 

@@ -50,6 +50,7 @@ pub(super) struct Prover<'a> {
 pub(super) enum Unproven {
     /// All sources fail.
     Chain,
+    /// No source proved the balance.
     State,
     /// The verified chain has no such block.
     Block,
@@ -81,7 +82,8 @@ impl Prover<'_> {
         Err(Unproven::State)
     }
 
-    /// The block to ask about. Where the newest block is too young for the flags, it is the newest one that is not.
+    /// The block to ask about: the chosen block. If the newest block was chosen and the flags demand an age, the newest block
+    /// that is old enough.
     fn chosen(&self) -> BlockChoice {
         match (self.block, self.service.newest_allowed()) {
             (BlockChoice::Latest, Some(number)) if self.demands_age => BlockChoice::Number(number),
@@ -91,7 +93,7 @@ impl Prover<'_> {
 
     /// Waits until the head is verified, and until Bitcoin supports it if that is demanded.
     async fn reach_head(&self) -> Result<(), Unproven> {
-        // Sources are tried again and again, so a moment without a fault is no sign of life. A header is.
+        // Sources are tried again and again, so a moment without a fault does not show that a source works. A new header does.
         let (mut failing, mut head) = (None::<Instant>, Value::Null);
         let mut changes = self.service.changes();
         loop {
