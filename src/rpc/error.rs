@@ -220,7 +220,6 @@ pub enum ParamError {
     TraceOption { option: &'static str, expected: &'static str },
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
-    /// A text that is not an IP address or range, or names this machine.
     /// State overrides where the host does not allow them.
     #[error("State override is not allowed")]
     OverrideRefused,
@@ -388,7 +387,7 @@ fn narrower(fits: Option<(u64, u64)>) -> String {
 fn not_sent(failure: &RequestFailure, name: &str) -> String {
     match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),
-        silent => alloc::format!("Resource unavailable: the transaction was not passed on: {name}: {silent}"),
+        other => alloc::format!("Resource unavailable: the transaction was not passed on: {name}: {other}"),
     }
 }
 
@@ -403,8 +402,8 @@ fn dev_text(error: &DevError) -> String {
     }
 }
 
-#[cfg(feature = "dev")]
 /// The JSON-RPC code: the reference node's where it has the error.
+#[cfg(feature = "dev")]
 fn dev_code(error: &DevError) -> i32 {
     match error {
         DevError::Pool(_) => -32010,
