@@ -127,17 +127,19 @@ impl Writer {
         ranges(&**self.pool.get().await?).await
     }
 
-    /// The hash of a loaded block.
+    /// The hash of a loaded block; `None` if the block is not loaded.
     pub async fn hash(&self, number: u64) -> Result<Option<B256>, IndexError> {
         hash(&**self.pool.get().await?, number).await
     }
 
-    /// Makes the partitions that are missing for blocks up to this one, and one ahead, so that the loader never waits for it.
+    /// Makes the partitions that are missing for blocks up to this one, and the partition after them, so that the loader never
+    /// waits for a partition.
     pub async fn prepare(&self, head: u64) -> Result<Vec<PartitionRange>, IndexError> {
         let size = self.partition_blocks;
         let have: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
         let floor = self.floor();
-        let (first, last) = (part(floor, size), part(head.max(floor), size).saturating_add(1));
+        let (first, last) =
+            (partition_of(floor, size), partition_of(head.max(floor), size).saturating_add(1));
         for number in first..=last {
             let end = number.saturating_add(1).saturating_mul(size);
             if have.contains(&end) {
@@ -239,7 +241,7 @@ impl Writer {
                 Some(found) if found != expected => {
                     return Err(IndexError::NotAncestors { first, last, found, expected });
                 }
-                // A reorganisation has removed it meanwhile.
+                // A reorganisation has removed the block meanwhile.
                 None => return Ok(None),
                 Some(_) => {}
             }
@@ -268,7 +270,7 @@ impl Writer {
     /// # Errors
     /// [`IndexError::Fenced`] and those of the database. A partition that readers use for long is dropped by a later call.
     pub async fn drop_below(&self, block: u64) -> Result<usize, IndexError> {
-        let floor = part(block, self.partition_blocks).saturating_mul(self.partition_blocks);
+        let floor = partition_of(block, self.partition_blocks).saturating_mul(self.partition_blocks);
         if floor > self.floor() {
             let mut client = self.pool.get().await?;
             let transaction = (**client).transaction().await?;
@@ -307,7 +309,8 @@ impl Writer {
 /// A writer shared by the tasks of a loader.
 pub type SharedWriter = Arc<Writer>;
 
-fn part(block: u64, size: u64) -> u64 {
+/// The number of the partition that holds a block, counted from 0; `size` is the number of blocks of a partition.
+fn partition_of(block: u64, size: u64) -> u64 {
     block.checked_div(size).unwrap_or(0)
 }
 
@@ -443,6 +446,7 @@ async fn remove_from(transaction: &Transaction<'_>, from: u64) -> Result<u64, In
     Ok(depth)
 }
 
+/// The hash of a loaded block; `None` if the block is not loaded.
 pub(crate) async fn hash(client: &impl GenericClient, number: u64) -> Result<Option<B256>, IndexError> {
     let row =
         client.query_opt("SELECT hash FROM rootlight.blocks WHERE number = $1", &[&int8(number)]).await?;

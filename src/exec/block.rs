@@ -63,17 +63,18 @@ impl ExecutedBlock {
     /// # Errors
     /// All fields that differ; if a call to a method failed that is not implemented, it is named as the reason.
     pub fn check(&self, header: &Header, network: &Network) -> Result<(), BlockError> {
-        check_block(self, header, network).map_err(|mismatches| self.differs(mismatches))
+        check_block(self, header, network).map_err(|mismatches| self.mismatch_error(mismatches))
     }
 
     /// As [`Self::check`], apart from the state root: for a run on a part of the state, or on one that was changed
     /// directly.
     pub fn check_apart_from_state(&self, header: &Header, network: &Network) -> Result<(), BlockError> {
-        let mismatches: Vec<Mismatch> = self.outcome(header, network).collect();
-        if mismatches.is_empty() { Ok(()) } else { Err(self.differs(mismatches)) }
+        let mismatches: Vec<Mismatch> = self.mismatches(header, network).collect();
+        if mismatches.is_empty() { Ok(()) } else { Err(self.mismatch_error(mismatches)) }
     }
 
-    fn differs(&self, mismatches: Vec<Mismatch>) -> BlockError {
+    /// The error for fields that differ. A call that was not simulated is named as the reason.
+    fn mismatch_error(&self, mismatches: Vec<Mismatch>) -> BlockError {
         match self.unsimulated.first() {
             Some(&(index, method)) => BlockError::NotSimulated { index, method, mismatches },
             None => BlockError::Mismatch(mismatches),
@@ -81,7 +82,7 @@ impl ExecutedBlock {
     }
 
     /// The header fields besides the state root that differ from the result.
-    fn outcome(&self, header: &Header, network: &Network) -> impl Iterator<Item = Mismatch> {
+    fn mismatches(&self, header: &Header, network: &Network) -> impl Iterator<Item = Mismatch> {
         let receipts = receipts_root(&self.receipts, root_format(network, header.number));
         [
             Mismatch::between("receiptsRoot", header.receipts_root, receipts),
@@ -116,7 +117,7 @@ pub fn execute_block(
 /// implemented.
 ///
 /// # Errors
-/// The first rule that the transactions break; such a call.
+/// The first rule that the transactions break, an interruption, or a refused call.
 pub fn execute_in(
     context: &BlockContext<'_>,
     parent_state: &Trie,
@@ -233,7 +234,7 @@ pub fn check_block(
         .active(Rule::Rskip126, header.number)
         .then(|| Mismatch::between("stateRoot", header.state_root, executed.state.root()))
         .flatten();
-    let mismatches: Vec<Mismatch> = state.into_iter().chain(executed.outcome(header, network)).collect();
+    let mismatches: Vec<Mismatch> = state.into_iter().chain(executed.mismatches(header, network)).collect();
     if mismatches.is_empty() { Ok(()) } else { Err(mismatches) }
 }
 
@@ -310,7 +311,7 @@ struct StateBefore {
 }
 
 impl StateBefore {
-    /// Returns it with the keys that the transaction used.
+    /// Returns the state with the keys that the transaction used.
     fn end(self, list: &mut TransactionList) -> (World, Access) {
         (self.world, list.world.end_access_part(self.around))
     }
@@ -337,7 +338,7 @@ impl BlockRun<'_, '_> {
             list.world.track_touches();
             let watched = self.watch(&mut list);
             let run = self.list(&mut list, range.clone(), true);
-            // Also of a list that failed: on a part of the state it may have failed because a cell is missing.
+            // The keys of a failed list are reported too: a run on a part of the state may fail because a cell is missing.
             self.report(&mut list, range.end.saturating_sub(1), watched);
             run?;
             let touches = list.world.take_touches();
@@ -404,7 +405,7 @@ impl BlockRun<'_, '_> {
             return Err(BlockError::NativeContract { index, hash: transaction.hash() });
         }
         self.report_state(list, index, used);
-        self.take(item, end);
+        self.record(item, end);
         Ok(())
     }
 
@@ -439,7 +440,11 @@ impl BlockRun<'_, '_> {
     /// Reports a transaction that has run, with the state after it.
     #[cfg_attr(
         not(feature = "catalogue"),
-        allow(unused_variables, clippy::unused_self, reason = "hosts alone ask")
+        allow(
+            unused_variables,
+            clippy::unused_self,
+            reason = "only observers of the feature catalogue watch the end of a transaction"
+        )
     )]
     fn report_end(
         &mut self,
@@ -453,7 +458,8 @@ impl BlockRun<'_, '_> {
         }
     }
 
-    fn take(&mut self, item: IndexedTransaction<'_>, end: TransactionEnd) {
+    /// Adds an executed transaction to the results of the block.
+    fn record(&mut self, item: IndexedTransaction<'_>, end: TransactionEnd) {
         self.gas_used = self.gas_used.saturating_add(end.receipt.gas_used);
         self.observer.executed(item.index, &end.executed(item));
         let TransactionEnd { receipt, unsimulated, .. } = end;
@@ -473,7 +479,7 @@ impl BlockRun<'_, '_> {
         self.report(list, index, watched);
         let end = end?;
         self.report_state(list, index, used);
-        self.take(item, end);
+        self.record(item, end);
         Ok(())
     }
 

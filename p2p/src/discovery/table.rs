@@ -1,12 +1,13 @@
 //! The table of nodes that have shown their address.
 //!
-//! These rules keep one attacker from filling it:
-//! - A node gets in only by a PONG from its address to an id that no other node saw. Addresses cannot be made up.
+//! These rules keep one attacker from filling the table:
+//! - A node gets in only by a PONG from its address that names the id of our PING, which no other node has seen. So addresses
+//!   cannot be forged.
 //! - At most [`PER_SLASH_24`] nodes of one /24 and [`PER_SLASH_16`] of one /16 (in IPv6: /48 and /32) are in the whole table.
 //!   To hold half of it, an attacker needs addresses in dozens of networks.
-//! - A node that answers stays: newcomers do not push it out, neither of its bin nor of its network. Only three unanswered
-//!   PINGs in a row remove it.
-//! - The ids of a bin are chosen by a hash of their key, so ids near to ours can be made, but each still needs its address.
+//! - A node that answers stays: newcomers take neither its place in its bin nor its place in its network. Only
+//!   `MAX_FAILURES` unanswered PINGs in a row remove a node.
+//! - The bin of a node depends on the hash of its id. An attacker can make ids near to ours, but each needs an address too.
 //!
 //! Addresses that are not public (allowed by a flag only) are not counted by network.
 
@@ -39,7 +40,7 @@ pub(super) struct TableEntry {
     pub(super) answered_ms: u64,
     /// PINGs in a row that were not answered.
     pub(super) failures: u8,
-    /// When it is to be asked for its neighbours.
+    /// When the node is to be asked for its neighbours.
     pub(super) ask_ms: Option<u64>,
 }
 
@@ -52,14 +53,14 @@ pub(super) struct Table {
 
 /// The distance of two nodes: the number of bits of keccak(keccak(a)) XOR keccak(keccak(b)), 0 to 256.
 pub fn distance(a: &NodeId, b: &NodeId) -> u32 {
-    bits(&double_hash(a), &double_hash(b))
+    distance_of_hashes(&double_hash(a), &double_hash(b))
 }
 
 fn double_hash(id: &NodeId) -> B256 {
     keccak256(keccak256(id.as_bytes()))
 }
 
-fn bits(a: &B256, b: &B256) -> u32 {
+fn distance_of_hashes(a: &B256, b: &B256) -> u32 {
     let zeros = (*a ^ *b).iter().try_fold(0u32, |zeros, byte| match byte.leading_zeros() {
         8 => Ok(zeros.saturating_add(8)),
         some => Err(zeros.saturating_add(some)),
@@ -103,8 +104,12 @@ impl Table {
         if known || self.entries.len() >= MAX_NODES {
             return false;
         }
-        let bin = bits(&self.own_hash, &double_hash(&node.id));
-        let in_bin = self.entries.values().filter(|entry| bits(&self.own_hash, &entry.hash) == bin).count();
+        let bin = distance_of_hashes(&self.own_hash, &double_hash(&node.id));
+        let in_bin = self
+            .entries
+            .values()
+            .filter(|entry| distance_of_hashes(&self.own_hash, &entry.hash) == bin)
+            .count();
         in_bin < BIN_SIZE && self.network_has_room(node)
     }
 
@@ -152,7 +157,7 @@ impl Table {
         let hash = double_hash(id);
         let others = self.entries.values().filter(|entry| entry.node.id != *id);
         let mut nodes: Vec<(u32, NodeRecord)> =
-            others.map(|entry| (bits(&hash, &entry.hash), entry.node)).collect();
+            others.map(|entry| (distance_of_hashes(&hash, &entry.hash), entry.node)).collect();
         nodes.sort_by_key(|(distance, _)| *distance);
         nodes.truncate(count);
         nodes.into_iter().map(|(_, node)| node).collect()

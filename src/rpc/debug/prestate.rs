@@ -71,9 +71,11 @@ pub(super) fn to_json(trace: &StateTrace, form: StateForm) -> serde_json::Result
 /// The account before the transaction. The changes of an account that remains show only the slots that change.
 fn before(account: &UsedAccount, form: StateForm) -> AccountObject {
     let values = account.before.clone().unwrap_or_default();
+    // As geth does, an empty slot is left out.
     let unchanged = |before: &Bytes, after: &Bytes| before == after || before.is_empty();
-    let hidden = form.diff && account.after.is_some();
-    let cells = account.cells.iter().filter(|(_, (before, after))| !(hidden && unchanged(before, after)));
+    let only_changes = form.diff && account.after.is_some();
+    let cells =
+        account.cells.iter().filter(|(_, (before, after))| !(only_changes && unchanged(before, after)));
     AccountObject {
         storage: words(cells.map(|(slot, (before, _))| (slot, before)), form),
         ..values_of(&values, form)

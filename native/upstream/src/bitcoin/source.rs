@@ -28,7 +28,7 @@ pub const MAX_HEADERS: u32 = 2_016;
 pub const MAX_COINBASES: usize = 144;
 
 /// A call of many requests takes at most this many times as long as one request.
-const REQUESTS: u32 = 6;
+const LONGEST_CALL: u32 = 6;
 
 /// Limits of a source.
 #[derive(Debug, Clone)]
@@ -110,8 +110,10 @@ impl BitcoinSource {
             "http" | "https" => {
                 Protocol::Esplora(Esplora::new(&parsed, config.timeout, quota).map_err(failed)?)
             }
+            // The usual ports of Electrum servers.
             "tcp" => Protocol::Electrum(electrum(endpoint(Transport::Lines, 50_001))),
             "ssl" => Protocol::Electrum(electrum(endpoint(Transport::TlsLines, 50_002))),
+            // A WebSocket connects by the URL, not by host and port.
             "ws" | "wss" => Protocol::Electrum(electrum(endpoint(Transport::Messages, 0))),
             _ => {
                 return Err(failed(
@@ -155,7 +157,7 @@ impl BitcoinSource {
         recording.lock().unwrap_or_else(PoisonError::into_inner).write(file)
     }
 
-    /// Hands on what was given, which is noted if the source is recorded.
+    /// Returns the given result, and notes it in the recording if there is one.
     fn noted<T>(
         &self,
         given: Result<T, UpstreamError>,
@@ -246,7 +248,7 @@ impl BitcoinSource {
 
     /// Ends a call that takes too long, and removes the secrets of the URL from its error.
     async fn within<T>(&self, call: BoxFuture<'_, Result<T, UpstreamError>>) -> Result<T, UpstreamError> {
-        let longest = self.timeout.saturating_mul(REQUESTS);
+        let longest = self.timeout.saturating_mul(LONGEST_CALL);
         let outcome = timeout(longest, call).await;
         let outcome = outcome.unwrap_or(Err(UpstreamError::Timeout(longest.as_millis())));
         outcome.map_err(|error| error.without(&self.secrets))
