@@ -25,9 +25,12 @@ pub(super) enum AllowedCallers {
     LocalUntil(Rule),
 }
 
+/// The action of a method.
 #[derive(Clone, Copy)]
 pub(super) enum MethodBody {
+    /// The simulation of the method.
     Run(fn(&mut Bridge<'_>, &[Arg<'_>]) -> BridgeResult),
+    /// The simulation of a method that exists for several federations, and the federation of this one.
     Of(FederationKind, fn(&mut Bridge<'_>, FederationKind, &[Arg<'_>]) -> BridgeResult),
     /// Not simulated.
     Missing,
@@ -88,6 +91,7 @@ use MethodBody::{Missing, Of, Run};
 const READ: bool = true;
 const CALL: bool = false;
 
+// Lists of arguments: W is a word, B `bytes` or `string`, F `bytes32`, L `bytes[]`, M `bytes32[]`.
 const NONE: &[ArgKind] = &[];
 const W: &[ArgKind] = &[ArgKind::Word];
 const WW: &[ArgKind] = &[ArgKind::Word, ArgKind::Word];
@@ -134,7 +138,7 @@ static METHODS: [BridgeMethod; 83] = [
     row(0x4897_193f, "getBtcBlockchainInitialBlockHeight", NONE, 20_000, From(Rule::Rskip89), Local, READ, Run(store::initial_height)),
     row(0xcf4f_f2d2, "getBtcBlockchainBlockLocator", NONE, 76_000, Until(Rule::Rskip89), Local, READ, Missing),
     row(0xefd4_4418, "getBtcBlockchainBlockHashAtDepth", W, 20_000, From(Rule::Rskip89), Local, READ, Run(store::hash_at_depth)),
-    row(0x5b64_4587, "getBtcTransactionConfirmations", FFWM, 0, From(Rule::Rskip122), Anyone, READ, Run(store::confirmations)),
+    row(CONFIRMATIONS, "getBtcTransactionConfirmations", FFWM, 0, From(Rule::Rskip122), Anyone, READ, Run(store::confirmations)),
     row(0x97fc_ca7d, "getBtcTxHashProcessedHeight", B, 22_000, Always, Local, READ, Run(reads::processed_height)),
     row(0x6923_fa85, "getFederationAddress", NONE, 11_000, Always, Local, READ, Of(FederationKind::Active, members::address)),
     row(0x1b20_45ee, "getFederationCreationBlockNumber", NONE, 10_000, Always, Local, READ, Of(FederationKind::Active, members::creation_block)),
@@ -172,10 +176,10 @@ static METHODS: [BridgeMethod; 83] = [
     row(0x177d_6e18, "getActiveFederationCreationBlockHeight", NONE, 3_000, From(Rule::Rskip186), Anyone, READ, Run(reads::creation_height)),
     row(0x2910_aeb2, "increaseLockingCap", W, 8_000, From(Rule::Rskip134), Anyone, CALL, Run(votes::increase_cap)),
     row(0x248a_982d, "isBtcTxHashAlreadyProcessed", B, 23_000, Always, Local, READ, Run(reads::is_processed)),
-    row(0xe540_0e7b, "receiveHeaders", L, 0, Always, Anyone, CALL, Run(headers::receive_all)),
+    row(RECEIVE_HEADERS, "receiveHeaders", L, 0, Always, Anyone, CALL, Run(headers::receive_all)),
     row(0x884b_dd86, "receiveHeader", B, 10_600, From(Rule::Rskip200), Anyone, CALL, Run(headers::receive_one)),
     row(0x43dc_0656, "registerBtcTransaction", BWB, 22_000, Always, Anyone, CALL, Run(pegin::register)),
-    row(0x80af_2871, "releaseBtc", NONE, 23_000, Always, Anyone, CALL, Run(release::request)),
+    row(u32::from_be_bytes(RELEASE_BTC), "releaseBtc", NONE, 23_000, Always, Anyone, CALL, Run(release::request)),
     row(0xfcde_b46f, "removeLockWhitelistAddress", B, 24_000, Always, Anyone, CALL, Run(lists::remove)),
     row(0x8dec_3d32, "rollbackFederation", NONE, 12_000, Always, Anyone, CALL, Run(change::roll_back)),
     row(0xc1cc_54f5, "setLockWhitelistDisableBlockDelay", W, 24_000, Always, Anyone, CALL, Run(lists::set_delay)),
