@@ -20,17 +20,21 @@ pub(crate) trait MapKey: Copy + Eq {
     fn nibble(&self, level: usize) -> usize;
 }
 
+/// The nibble of bytes at a level, the high half of the first byte first; 0 behind the end.
+fn nibble_of(bytes: &[u8], level: usize) -> usize {
+    let byte = bytes.get(level / 2).copied().unwrap_or(0);
+    usize::from(if level.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
+}
+
 impl MapKey for B256 {
     fn nibble(&self, level: usize) -> usize {
-        let byte = self.0.get(level / 2).copied().unwrap_or(0);
-        usize::from(if level.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
+        nibble_of(self.as_slice(), level)
     }
 }
 
 impl MapKey for Address {
     fn nibble(&self, level: usize) -> usize {
-        let byte = self.0.get(level / 2).copied().unwrap_or(0);
-        usize::from(if level.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
+        nibble_of(self.as_slice(), level)
     }
 }
 
