@@ -65,7 +65,7 @@ pub(super) fn signed() -> &'static [Signed] {
             for step in 0..NONCES * 2 {
                 let nonce = step % NONCES;
                 let unsigned = Transaction {
-                    nonce: if nonce == 0 { U256::ZERO.into() } else { nonce.into() },
+                    nonce: nonce.into(),
                     gas_price: 1_000_u64.into(),
                     gas_limit: 100_000_u64.into(),
                     to: Some(CONTRACT),
@@ -158,22 +158,15 @@ pub(super) struct Chains {
     /// The trusted block, and the headers below it.
     pub(super) base: Arc<ScenarioBlock>,
     pub(super) below: Vec<SealedHeader>,
+    /// Number of states that were made; each gets other values.
     mark: u64,
-}
-
-/// The start of every scenario with this difficulty, mined once.
-fn start(difficulty: u64) -> Chains {
-    static STARTS: OnceLock<HashMap<u64, Chains>> = OnceLock::new();
-    let starts = STARTS.get_or_init(|| {
-        DIFFICULTIES.iter().map(|difficulty| (*difficulty, new_start(*difficulty))).collect()
-    });
-    starts[&difficulty].clone()
 }
 
 /// Difficulties of the trusted block. Below 400, the difficulty adjustment rounds to zero.
 pub(super) const DIFFICULTIES: [u64; 3] = [8, 24, 800];
 
-fn new_start(difficulty: u64) -> Chains {
+/// Mines the trusted block of this difficulty and the headers below it.
+fn mined_start(difficulty: u64) -> Chains {
     let network = network();
     let (mut below, mut parent) = (Vec::new(), B256::repeat_byte(1));
     // At this spacing the difficulty stays.
@@ -193,7 +186,7 @@ fn new_start(difficulty: u64) -> Chains {
         parent = block.hash();
         below.push(block);
     }
-    let (facts, root, nodes) = state(&Trie::new(), U256::from(1), BTreeMap::new());
+    let (facts, root, nodes) = state(U256::from(1), BTreeMap::new());
     let block = mine(Header {
         difficulty: difficulty.into(),
         parent_hash: parent,
@@ -215,10 +208,10 @@ fn new_start(difficulty: u64) -> Chains {
     Chains { blocks: HashMap::from([(base.hash(), base.clone())]), nodes, base, below, mark: 1 }
 }
 
-/// A state whose values identify its block.
-fn state(base: &Trie, mark: U256, nonces: BTreeMap<Address, u64>) -> (Facts, B256, BTreeMap<B256, Bytes>) {
+/// A state whose values differ for each `mark`.
+fn state(mark: U256, nonces: BTreeMap<Address, u64>) -> (Facts, B256, BTreeMap<B256, Bytes>) {
     let facts = Facts { balance: mark * U256::from(1_000_003), cell: mark + U256::from(7), nonces };
-    let mut state = State::new(base.clone());
+    let mut state = State::new(Trie::new());
     state.set_account(&RICH, Account { balance: facts.balance, ..Account::default() });
     state.create(&CONTRACT);
     state.set_code(&CONTRACT, CODE.to_vec().into());
@@ -235,8 +228,13 @@ fn state(base: &Trie, mark: U256, nonces: BTreeMap<Address, u64>) -> (Facts, B25
 }
 
 impl Chains {
+    /// The trusted block of this difficulty (one of [`DIFFICULTIES`]) and the headers below it, mined once.
     pub(super) fn new(difficulty: u64) -> Self {
-        start(difficulty)
+        static STARTS: OnceLock<HashMap<u64, Chains>> = OnceLock::new();
+        let starts = STARTS.get_or_init(|| {
+            DIFFICULTIES.iter().map(|difficulty| (*difficulty, mined_start(*difficulty))).collect()
+        });
+        starts[&difficulty].clone()
     }
 
     pub(super) fn checkpoint(&self) -> Checkpoint {
@@ -290,7 +288,7 @@ impl Chains {
     /// A new state with these nonces, and its root for a header.
     pub(super) fn state(&mut self, nonces: BTreeMap<Address, u64>) -> (Facts, B256) {
         self.mark += 1;
-        let (facts, root, nodes) = state(&Trie::new(), U256::from(self.mark), nonces);
+        let (facts, root, nodes) = state(U256::from(self.mark), nonces);
         self.nodes.extend(nodes);
         (facts, root)
     }
