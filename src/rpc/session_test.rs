@@ -33,14 +33,17 @@ fn without_upstreams(message: &str) -> String {
     }
 }
 
-#[test]
-fn a_transaction_is_refused_when_there_is_no_upstream() {
+/// A request that sends a transaction.
+fn send_request() -> String {
     let unsigned = Transaction { gas_limit: 21_000_u64.into(), ..Transaction::remasc(1) };
     let signed = PrivateKey::from_seed("cow").unwrap().sign_transaction(unsigned, 33).unwrap();
     let raw = alloy_primitives::hex::encode_prefixed(signed.encode());
-    let send =
-        alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#);
-    let answer = without_upstreams(&send);
+    alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#)
+}
+
+#[test]
+fn a_transaction_is_refused_when_there_is_no_upstream() {
+    let answer = without_upstreams(&send_request());
     assert!(answer.contains("-32002") && answer.contains("no upstream is left"), "{answer}");
 }
 
@@ -105,12 +108,7 @@ fn a_batch_of_notifications_has_no_answer() {
 /// The responses of a round are kept until all have arrived.
 #[test]
 fn a_long_batch_of_transactions_is_sent_in_rounds() {
-    let unsigned = Transaction { gas_limit: 21_000_u64.into(), ..Transaction::remasc(1) };
-    let signed = PrivateKey::from_seed("cow").unwrap().sign_transaction(unsigned, 33).unwrap();
-    let raw = alloy_primitives::hex::encode_prefixed(signed.encode());
-    let send =
-        alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#);
-    let message = alloc::format!("[{}]", alloc::vec![send; 1_000].join(","));
+    let message = alloc::format!("[{}]", alloc::vec![send_request(); 1_000].join(","));
     let mut pinned = pin();
     pinned.roster.truncate(1);
     let mut session = open(pinned, &message);

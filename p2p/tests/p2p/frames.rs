@@ -6,7 +6,8 @@ use rootlight_p2p::rlpx::{
     RANDOM_BYTES, READ_BEFORE_HELLO, RlpxError,
 };
 
-fn secrets(seed: u8) -> HandshakeSecrets {
+/// Secrets of a handshake that differ for each seed.
+pub(crate) fn secrets(seed: u8) -> HandshakeSecrets {
     let mut random = [seed; RANDOM_BYTES];
     random.iter_mut().enumerate().for_each(|(at, byte)| *byte = byte.wrapping_add((at / 32) as u8));
     HandshakeSecrets::from_random(&random)

@@ -4,13 +4,14 @@ use std::io::Read as _;
 
 use alloy_primitives::{B256, U256};
 use flate2::read::GzDecoder;
-use rootlight_p2p::rlpx::{Connection, Frame, HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
+use rootlight_p2p::rlpx::{Connection, Frame, NodeId, NodeKey};
 use rootlight_p2p::session::{
     CloseReason, DisconnectReason, Event, HANDSHAKE_TIMEOUT_MS, Hello, Peer, RateLimits, SILENCE_TIMEOUT_MS,
     SendError, Session, SessionConfig, SessionStatus,
 };
 use serde_json::Value;
 
+use crate::frames::secrets;
 use crate::handshake::{id, key, secrets as recorded};
 use crate::vectors::{bytes, folder, json};
 
@@ -154,12 +155,6 @@ fn against_a_connection(config: SessionConfig) -> (Session, Connection, NodeId) 
     other.feed(&session.take_output()).unwrap();
     session.receive(&other.take_output(), 0);
     (session, other, *theirs.id())
-}
-
-fn secrets(seed: u8) -> HandshakeSecrets {
-    let mut random = [seed; RANDOM_BYTES];
-    random.iter_mut().enumerate().for_each(|(at, byte)| *byte = byte.wrapping_add((at / 32) as u8));
-    HandshakeSecrets::from_random(&random)
 }
 
 /// Feeds what the session wrote and gives the frames of it.

@@ -2,6 +2,7 @@
 //! returned.
 
 use crate::common;
+use crate::replay::ask;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,11 +13,6 @@ use rootlight::trie::verify_proof;
 use rootlight_upstream::UpstreamError;
 use rootlight_upstream::replay::Replay;
 use serde_json::{Value, json};
-
-fn ask(replay: &Replay, method: &str, params: Value) -> Result<Value, UpstreamError> {
-    let params = params.as_array().unwrap().clone();
-    replay.answer(method, &params).map(|raw| serde_json::from_str(raw.get()).unwrap())
-}
 
 fn nodes(list: &Value) -> Vec<Vec<u8>> {
     list.as_array().unwrap().iter().map(|node| hex::decode(node.as_str().unwrap()).unwrap()).collect()

@@ -20,7 +20,8 @@ fn exchange(method: &str, params: Value, result: Value) -> Value {
     json!({"request": {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, "response": {"jsonrpc": "2.0", "id": 1, "result": result}})
 }
 
-fn ask(replay: &Replay, method: &str, params: Value) -> Result<Value, UpstreamError> {
+/// The result of a request that a recording answers.
+pub(crate) fn ask(replay: &Replay, method: &str, params: Value) -> Result<Value, UpstreamError> {
     let params = params.as_array().unwrap().clone();
     replay.answer(method, &params).map(|raw| serde_json::from_str(raw.get()).unwrap())
 }
