@@ -15,6 +15,37 @@ use serde_json::value::RawValue;
 
 use super::u64_of;
 
+/// Files of recorded requests of `chain` that a light client can answer. Those about keys, pools and mining concern local chains
+/// only and are left out.
+pub const RECORDED_FILES: [&str; 26] = [
+    "blocks",
+    "blocks_byhash",
+    "debug_callTracer",
+    "debug_traceTransaction",
+    "headers_raw",
+    "hosted_like",
+    "receipt_nodes",
+    "receipts",
+    "receipts_raw",
+    "rpc_blocks",
+    "rpc_call",
+    "rpc_debug",
+    "rpc_info",
+    "rpc_logs",
+    "rpc_misc",
+    "rpc_override",
+    "rpc_pool",
+    "rpc_precompiles",
+    "rpc_state",
+    "rpc_trace",
+    "rpc_txs",
+    "side_blocks",
+    "trace_block",
+    "trace_transaction",
+    "txs_get",
+    "uncles",
+];
+
 /// The network of `chain_v0`.
 pub fn regtest_v0() -> Network {
     let text = r#"{"name":"regtest-v0","rules":{"rskip144":-1,"rskip351":-1,"rskip535":-1}}"#;

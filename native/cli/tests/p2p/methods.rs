@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use rootlight::consensus::Network;
 use rootlight::engine::{FollowNode, LocalNode as _};
 use rootlight::exec::{CallPolicy, GenesisBlock};
+use rootlight::rpc::UNAVAILABLE;
 use rootlight_node::light::LightService;
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::peer_server::{LocalChain, PeerServer};
@@ -21,40 +22,10 @@ use crate::chain::serve_within;
 use crate::common::{self, ask};
 use crate::recorded::light_within;
 use crate::support::arguments::{Named, reading};
-use crate::support::recording::Recording;
+use crate::support::recording::{RECORDED_FILES, Recording};
 
-/// Files of recorded requests. Those about keys, pools and mining concern local chains only and are left out.
-const FILES: [&str; 26] = [
-    "blocks",
-    "blocks_byhash",
-    "debug_callTracer",
-    "debug_traceTransaction",
-    "headers_raw",
-    "hosted_like",
-    "receipt_nodes",
-    "receipts",
-    "receipts_raw",
-    "rpc_blocks",
-    "rpc_call",
-    "rpc_debug",
-    "rpc_info",
-    "rpc_logs",
-    "rpc_misc",
-    "rpc_override",
-    "rpc_pool",
-    "rpc_precompiles",
-    "rpc_state",
-    "rpc_trace",
-    "rpc_txs",
-    "side_blocks",
-    "trace_block",
-    "trace_transaction",
-    "txs_get",
-    "uncles",
-];
-
-/// Methods about the node itself, whose answers differ, and those that no program of this kind has.
-const ABOUT_THE_NODE: [&str; 18] = [
+/// Methods about the node itself, whose answers differ.
+const ABOUT_THE_NODE: [&str; 10] = [
     "web3_clientVersion",
     "rpc_modules",
     "eth_syncing",
@@ -65,14 +36,6 @@ const ABOUT_THE_NODE: [&str; 18] = [
     "sco_peerList",
     "sco_unbanAddress",
     "debug_wireProtocolQueueSize",
-    "db_getHex",
-    "db_getString",
-    "db_putHex",
-    "db_putString",
-    "eth_compileLLL",
-    "eth_compileSerpent",
-    "eth_compileSolidity",
-    "eth_getCompilers",
 ];
 
 /// Methods that need a filter or a subscription.
@@ -181,11 +144,12 @@ struct RecordedCase {
 /// Every recorded request once, by method.
 fn recorded(folder: &Path) -> BTreeMap<String, Vec<RecordedCase>> {
     let (mut seen, mut all) = (BTreeSet::new(), BTreeMap::<String, Vec<RecordedCase>>::new());
-    for file in FILES {
+    for file in RECORDED_FILES {
         for line in lines(&folder.join(format!("{file}.jsonl"))) {
             let Some(method) = line["request"]["method"].as_str().map(str::to_owned) else { continue };
             let params = line["request"].get("params").cloned().unwrap_or(json!([]));
-            if !ABOUT_THE_NODE.contains(&&*method) && seen.insert(format!("{method} {params}")) {
+            let is_left_out = ABOUT_THE_NODE.contains(&&*method) || UNAVAILABLE.contains(&&*method);
+            if !is_left_out && seen.insert(format!("{method} {params}")) {
                 let result = line["response"]["result"].clone();
                 all.entry(method.clone()).or_default().push(RecordedCase { file, method, params, result });
             }
