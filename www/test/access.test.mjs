@@ -174,6 +174,20 @@ test('on a phone the first screen has the name of the page, both of its buttons,
   t.after(site.stop);
   for (const viewport of [SIZES.phone, { width: 390, height: 740 }, { width: 320, height: 880 }]) {
     await onPage(browser, site, async (page) => {
+      const [room, example] = await page.evaluate(() => {
+        const input = document.querySelector('#search input');
+        const measure = document.createElement('canvas').getContext('2d');
+        const { fontSize, fontFamily, paddingLeft } = getComputedStyle(input);
+        measure.font = `${fontSize} ${fontFamily}`;
+        return [input.clientWidth - 2 * Number.parseFloat(paddingLeft), measure.measureText(input.placeholder).width];
+      });
+      assert.ok(example <= room, `the example in the field is whole at ${viewport.width} pixels`);
+      const [input, button] = await Promise.all(['#search input', '#search .button'].map((part) => page.locator(part).boundingBox()));
+      assert.ok(input.x + input.width < button.x || input.y + input.height < button.y, `the field is not below its button at ${viewport.width} pixels`);
+      await page.locator('#status summary').first().click();
+      const [table, shown] = await page.locator('#status .scroll').evaluate((each) => [each.scrollWidth, each.clientWidth]);
+      assert.ok(table <= shown, `all columns of the table are seen at ${viewport.width} pixels`);
+      await page.locator('#status summary').first().click();
       for (const part of ['.brand span', '.top nav', '#theme', '#make-lie', '#search .button']) {
         const { x, y, width, height } = await page.locator(part).boundingBox();
         assert.ok(width > 20 && x >= 0 && x + width <= viewport.width, `${part} is seen at ${viewport.width} pixels`);

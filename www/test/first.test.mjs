@@ -23,6 +23,9 @@ test('the first screen: one press, a node lies, a wallet shows the lie, and the 
     assert.match(await page.textContent('#demo .side.lie'), /wrong/);
     const grounds = await page.evaluate(() => ['.side.lie', '.side.lie .badge'].map((part) => getComputedStyle(document.querySelector(part)).backgroundColor));
     assert.notEqual(grounds[0], grounds[1], 'the badge stands out from the card');
+    const [lie, answer, text] = await page.evaluate(() => ['#shown', '#noticed', 'body'].map((part) => getComputedStyle(document.querySelector(part)).color));
+    assert.notEqual(lie, text, 'the lie is alarming');
+    assert.equal(answer, text, 'the proven answer is calm');
     assert.match(await page.textContent('#demo .side.good'), /liar caught.*The node was caught, and a second, honest node proved this balance\./s);
     assert.match(await page.textContent('#demo .asked'), /Asked of a made-up node in this tab, which lies now\.$/);
     assert.doesNotMatch(await page.textContent('#demo'), /Node [AB]/, 'the nodes of the section Tamper have names, this one has none');

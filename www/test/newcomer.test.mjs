@@ -29,11 +29,11 @@ test('a chain of one block is neither praised nor offered another one, and the s
   await onPage(browser, site, async (page) => {
     await page.waitForSelector('#honest');
     assert.match(await page.textContent('#status .strip-line'), /trusted.*nothing to check yet: the first proof comes with the next block/);
-    assert.equal(await page.locator('#search input').getAttribute('placeholder'), '0x… or a number such as 0');
+    assert.equal(await page.locator('#search input').getAttribute('placeholder'), '0x… or 0');
     assert.equal(await page.getByRole('button', { name: 'Use a practice chain in this tab' }).count(), 0);
     await call(site.node, 'evm_mine');
     await says(page, '#honest', /^honest so far$/);
-    await page.waitForFunction(() => document.querySelector('#search input').placeholder === '0x… or a number such as 1');
+    await page.waitForFunction(() => document.querySelector('#search input').placeholder === '0x… or 1');
   });
 });
 

@@ -59,7 +59,7 @@ export async function serverSource(): Promise<Source> {
   const [answer, own, syncing, accounts, upstreams] = await asked.catch((error) => { throw troubleOf(error); });
   if (answer === undefined) throw new Trouble('down', 'it does not say which chain it serves');
   const chainId = Number(answer);
-  if (!networkOf(chainId)) throw new Trouble('network', String(answer).slice(0, 40));
+  if (!networkOf(chainId)) throw new Trouble('network', String(chainId || answer).slice(0, 40));
   const progress = synchronizing(own ?? syncing);
   if (progress) throw new Trouble('syncing', 'the server synchronizes', progress);
   const [options, trusts] = settings(chainId);

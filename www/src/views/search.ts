@@ -31,5 +31,5 @@ export function searchView(root: HTMLElement): (newest: number) => void {
   const wrong = el('div', { 'aria-live': 'polite' });
   const find = () => asked(wrong, () => routeOf(input.value));
   fill(root, form({ class: 'search', role: 'search' }, find, field('Address, transaction or block', input), el('button', { class: 'button main' }, 'Prove it')), wrong);
-  return (newest) => { input.placeholder = `0x… or a number such as ${newest}`; };
+  return (newest) => { input.placeholder = `0x… or ${newest}`; };
 }
