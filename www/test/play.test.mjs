@@ -21,6 +21,8 @@ test('payments, contracts, calls, traces and snapshots work, and the blocks abov
   t.after(site.stop);
   await onPage(browser, site, async (page) => {
     await page.waitForSelector('#playground tbody tr');
+    const listed = await page.getByLabel('From', { exact: true }).locator('option').count();
+    assert.match(await page.textContent('#playground .panel'), new RegExp(`^Pay${listed} accounts `), 'as many accounts are told as are listed');
     await button(page, 'Send').click();
     await line(page, 'Account 1 paid 1 RBTC to Account 2, in block 6');
     await head(page, 6);
@@ -41,6 +43,8 @@ test('payments, contracts, calls, traces and snapshots work, and the blocks abov
     assert.ok(instructions.includes('SSTORE') && instructions.at(-1) === 'STOP', instructions.join(' '));
     await button(page, 'Back to block 7').click();
     await page.waitForFunction(() => document.querySelector('#height')?.textContent === '7');
+    await line(page, 'The light client above keeps the longer branch');
+    assert.equal(await page.getByRole('button', { name: 'Mine 2', exact: true }).count(), 1);
     await page.locator('#playground .log').locator('li', { hasText: 'increment() in block 8' }).getByRole('button', { name: 'Trace' }).click();
     await line(page, 'the chain no longer has this transaction');
     await page.waitForFunction(() => document.querySelector('#height')?.textContent === '7');

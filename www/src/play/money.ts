@@ -4,7 +4,7 @@ import { el, field, fill, form } from '../dom.ts';
 import { type Bench, options } from './bench.ts';
 import { traceButton } from './trace.ts';
 
-/** Accounts that are shown; the chain has ten. */
+/** Accounts that are shown. */
 const SHOWN = 5;
 
 const nameOf = (bench: Bench, address: string): string => {
