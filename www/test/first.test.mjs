@@ -44,7 +44,9 @@ test('the status line says the newest block, its age, honest nodes, what the cha
   });
   const sources = await openSources();
   t.after(sources.close);
-  const { forgery } = await sources.load('views/status.ts');
+  const { forgery, progressWords } = await sources.load('views/status.ts');
+  assert.equal(progressWords({ currentBlock: 0, highestBlock: 0, startingBlock: 0 }, 'node.example'), 'Asking node.example for headers…', 'never block 0 of 0');
+  assert.equal(progressWords({ currentBlock: 1200, highestBlock: 9000, startingBlock: 0, secondsLeft: 79.5 }, 'node.example'), 'Block 1,200 of 9,000 checked, about 80 s left.');
   // The work of a header whose bits say 0x1d00ffff is 2^32 tries and a little.
   const header = `0x${'00'.repeat(72)}ffff001d${'00'.repeat(4)}`;
   assert.equal(forgery(`0x${(3n * (1n << 32n) + (1n << 20n)).toString(16)}`, header), 'the work of 3.0 Bitcoin blocks');

@@ -58,11 +58,20 @@ export function forgery(attackCost: string | null, bitcoinHeader: string): strin
   return `the work of ${blocks < 10 ? blocks.toFixed(1) : grouped(Math.round(blocks))} Bitcoin blocks`;
 }
 
+const asking = (name: string): string => `Asking ${name} for headers…`;
+
+/** How far the client is, in words. Before the first header it knows no number of blocks. */
+export function progressWords({ currentBlock, highestBlock, secondsLeft }: SyncProgress, name: string): string {
+  if (highestBlock === 0) return asking(name);
+  const left = secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(secondsLeft))} s left`;
+  return `Block ${grouped(currentBlock)} of ${grouped(highestBlock)} checked${left}.`;
+}
+
 export function statusView(root: HTMLElement, source: Source, change: Change): StatusView {
   const network = networkOf(source.chainId);
   const name = source.kind === 'tab' ? 'practice chain' : network?.name ?? '';
   const bar = el('progress', { max: '1', value: '0', 'aria-label': 'Blocks verified' });
-  const note = el('p', { class: 'small', 'aria-live': 'polite' }, `Asking ${source.name} for headers…`);
+  const note = el('p', { class: 'small', 'aria-live': 'polite' }, asking(source.name));
   const strip = el('div', { class: 'strip-line' }, el('span', { class: 'badge network' }, name));
   const table = el('div');
   const title = el('summary', {}, 'The node, as this page sees it');
@@ -128,8 +137,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
     progress(progress) {
       clearTimeout(waiting);
       bar.value = progressOf(progress);
-      const left = progress.secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(progress.secondsLeft))} s left`;
-      note.textContent = progress.highestBlock === 0 ? `Asking ${source.name} for headers…` : `Block ${grouped(progress.currentBlock)} of ${grouped(progress.highestBlock)} checked${left}.`;
+      note.textContent = progressWords(progress, source.name);
     },
     ready(session) {
       const again = () => refresh(session).catch(() => {});
