@@ -227,6 +227,11 @@ test('no hint covers the bytes of a proof, and no byte stands alone in a line', 
       await page.locator('#proof .bytes').first().focus();
       assert.match(await page.textContent('#proof .explain'), /^version/);
       assert.equal(await page.locator('#proof .explain').isVisible(), true);
+      // A field at the lower edge of the screen.
+      await page.evaluate(() => scrollBy(0, document.querySelectorAll('#proof .bytes')[2].getBoundingClientRect().bottom + 10 - innerHeight));
+      await page.locator('#proof .bytes').nth(2).focus();
+      const [field, text] = await Promise.all(['.bytes.lit', '.explain'].map((part) => page.locator(`#proof ${part}`).first().boundingBox()));
+      assert.ok(field.y + field.height <= text.y, `the explanation covers its field on ${viewport.width} pixels`);
     }, { viewport });
   }
 });
