@@ -1,5 +1,6 @@
 //! Servers of the chain: JSON-RPC nodes and peers.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use alloy_primitives::{Address, B256, U256};
 use axum::Router;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rootlight::light::encode_headers;
 use rootlight::trie::NodeSource;
 use rootlight::types::json::{BlockParts, RpcBlock, RpcTransactions};
@@ -114,13 +120,25 @@ fn block_json(header: &SealedHeader) -> Value {
     ))
 }
 
-async fn respond(State((chain, kind)): State<(Arc<ServedChain>, NodeKind)>, message: String) -> String {
+/// Answers a message. As the reference node does, it compresses an answer of any length.
+async fn respond(
+    State((chain, kind)): State<(Arc<ServedChain>, NodeKind)>,
+    headers: HeaderMap,
+    message: String,
+) -> Response {
     let message: Value = serde_json::from_str(&message).unwrap_or_default();
     let answer = match message.as_array() {
         Some(calls) => calls.iter().map(|call| chain.answer(kind, call)).collect(),
         None => chain.answer(kind, &message),
     };
-    answer.to_string()
+    let answer = answer.to_string();
+    let accepted = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !accepted.contains("gzip") {
+        return answer.into_response();
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(answer.as_bytes()).expect("memory");
+    ([(CONTENT_ENCODING, "gzip")], encoder.finish().expect("memory")).into_response()
 }
 
 /// Starts a JSON-RPC node.
