@@ -64,6 +64,12 @@ impl Exchanges {
         self.used = 0;
     }
 
+    /// How many exchanges are held. Once [`Stop::Ask`] is returned, those of parts that are done are not.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.done.len()
+    }
+
     pub(super) const fn unproven(&self) -> UnprovenPolicy {
         self.unproven
     }

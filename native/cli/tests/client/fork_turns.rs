@@ -8,14 +8,18 @@ use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::{UnprovenPolicy, UpstreamRequest};
+use rootlight_limits::budget::Budget;
 use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_upstream::{ReservedResults, Upstream};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::fork::{Node, ok, on};
 use crate::common::dev_chain;
+
+/// Bytes that the responses to each list take.
+const ROOM: usize = 1_024;
 
 /// A node that answers a list of requests for each permit.
 struct SlowNode {
@@ -24,6 +28,9 @@ struct SlowNode {
     permits: Semaphore,
     /// The longest list.
     most: AtomicUsize,
+    /// The room of responses, and the most that was taken when a list came.
+    budget: Budget,
+    held: AtomicUsize,
 }
 
 impl Upstream for SlowNode {
@@ -33,7 +40,9 @@ impl Upstream for SlowNode {
             if self.is_slow.load(Ordering::SeqCst) {
                 self.permits.acquire().await.unwrap().forget();
             }
-            self.node.request_reserved(requests).await
+            self.held.fetch_max(self.budget.taken(), Ordering::SeqCst);
+            let (results, _) = self.node.request_reserved(requests).await;
+            (results, self.budget.try_take(ROOM).unwrap())
         })
     }
 
@@ -58,12 +67,15 @@ async fn forked(blocks: u64) -> (Arc<LocalService>, Arc<SlowNode>) {
         is_slow: AtomicBool::new(false),
         permits: Semaphore::new(0),
         most: AtomicUsize::new(0),
+        budget: Budget::new(1 << 20),
+        held: AtomicUsize::new(0),
     });
     let source = ForkSource::new(vec![node.clone()], UnprovenPolicy::Refuse);
     let options = ForkOptions::new(Network::regtest());
     let fork = Fork::open(source, options, vec!["http://node".into()], ForkBlock::Head).await.unwrap();
     let fork = on(fork).await.unwrap();
     node.most.store(0, Ordering::SeqCst);
+    node.held.store(0, Ordering::SeqCst);
     (fork, node)
 }
 
@@ -79,6 +91,21 @@ async fn the_state_that_a_message_reads_is_fetched_in_parts() {
     assert_eq!(cells(&fork).await, 700);
     let most = node.most.load(Ordering::SeqCst);
     assert!((1..=512).contains(&most), "{most} requests for proofs and code at once");
+}
+
+/// The receipt that says where a transaction is stays until the headers down to its block are linked.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_responses_that_a_message_holds_count_in_the_budget() {
+    let (fork, node) = forked(300).await;
+    let block = UpstreamRequest::new("eth_getBlockByNumber", r#"["0x2",false]"#.to_owned());
+    let block = node.node.request(vec![block]).await.remove(0).unwrap();
+    let block: Value = serde_json::from_str(block.get()).unwrap();
+    let hash = &block["transactions"][0];
+    let cells = cells(&fork);
+    let (found, _) = tokio::join!(ok(&fork, "eth_getTransactionByHash", json!([hash])), cells);
+    assert_eq!(found["blockNumber"], "0x2");
+    // No other message asks meanwhile.
+    assert_eq!((node.held.load(Ordering::SeqCst), node.budget.taken()), (ROOM, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

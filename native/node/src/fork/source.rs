@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rootlight::dev::fork::{Exchanges, Fetched, ForkError, Stop};
 use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
+use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, UpstreamError};
 use tokio::sync::Mutex;
 
@@ -15,8 +16,8 @@ pub struct ForkSource {
     pub(super) unproven: UnprovenPolicy,
     names: Arc<[String]>,
     exchanges: AtomicU64,
-    /// Held for one exchange, so that messages take turns: their responses have room for one message at a time, and one that
-    /// reads much keeps no other waiting.
+    /// Held while responses are held, so that messages take turns: there is room for those of one message at a time. A message that
+    /// reads much does so in parts, and keeps no other waiting.
     turn: Mutex<()>,
 }
 
@@ -39,13 +40,21 @@ impl ForkSource {
         mut work: impl FnMut(&mut Exchanges) -> Fetched<T>,
     ) -> Result<T, ForkError> {
         let mut exchanges = Exchanges::new(self.names.clone(), self.unproven);
+        // The bytes of the responses that are held, one entry for each exchange.
+        let (mut turn, mut reserved) = (None, Vec::new());
         loop {
             match work(&mut exchanges) {
                 Ok(value) => return Ok(value),
                 Err(Stop::Failed(error @ ForkError::Unanswered { .. })) => return Err(error),
                 Err(Stop::Failed(error)) => return Err(self.trouble().await.unwrap_or(error)),
                 Err(Stop::Ask(upstream, requests)) => {
-                    let responses = self.ask(upstream, requests.clone()).await;
+                    reserved.truncate(exchanges.held());
+                    if reserved.is_empty() {
+                        drop(turn.take());
+                        turn = Some(self.turn.lock().await);
+                    }
+                    let (responses, bytes) = self.ask(upstream, requests.clone()).await;
+                    reserved.push(bytes);
                     exchanges.feed(upstream, requests, responses);
                 }
             }
@@ -67,11 +76,15 @@ impl ForkSource {
         first
     }
 
-    async fn ask(&self, upstream: usize, requests: Vec<UpstreamRequest>) -> Vec<UpstreamResponse> {
-        let Some(upstream) = self.upstreams.get(upstream) else { return Vec::new() };
-        let _turn = self.turn.lock().await;
+    /// Asks an upstream. Returns the responses, and the bytes of the budget of upstream responses that they take.
+    async fn ask(
+        &self,
+        upstream: usize,
+        requests: Vec<UpstreamRequest>,
+    ) -> (Vec<UpstreamResponse>, Reservation) {
+        let Some(upstream) = self.upstreams.get(upstream) else { return <_>::default() };
         self.exchanges.fetch_add(1, Ordering::Relaxed);
-        let (results, _reserved) = upstream.request_reserved(requests).await;
-        results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect()
+        let (results, reserved) = upstream.request_reserved(requests).await;
+        (results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect(), reserved)
     }
 }
