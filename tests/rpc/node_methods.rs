@@ -240,6 +240,17 @@ fn a_transaction_is_filled_with_what_its_sender_has_left_out() {
     assert_eq!(fixture.dev.refused("eth_fillTransaction", json!([{"to": BOB, "chainId": "0x1"}])).0, -32602);
 }
 
+/// The signature of a transaction has one byte for the chain id.
+#[test]
+fn a_transaction_is_not_filled_for_a_chain_id_above_one_byte() {
+    let mut config = DevConfig::new(&DevAccounts::default());
+    let mut network = Network::clone(&config.network);
+    network.chain_id = 256;
+    config.network = network.into();
+    let refused = DevClient::new(config).refused("eth_fillTransaction", json!([{"from": ALICE, "to": BOB}]));
+    assert_eq!(refused, (-32602, "Invalid chainId: 256".into()));
+}
+
 #[test]
 fn a_block_that_is_given_as_rlp_has_its_traces() {
     let mut fixture = Fixture::new();

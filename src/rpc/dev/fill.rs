@@ -1,6 +1,6 @@
 //! `eth_fillTransaction`: adds the members that the sender of a transaction has left out. The node needs no key of the sender.
 
-use alloc::string::String;
+use alloc::{format, string::String};
 
 use alloy_primitives::{Address, U256, hex};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::{
     rpc::{
         call::gas_of_transaction,
         chain::gas_price,
-        error::{ParamError, RpcError},
+        error::ParamError,
         method::{Failure, HandlerResult, Method, Runs, verified},
         params::Params,
         state::next_nonce,
@@ -47,7 +47,9 @@ fn fill(view: &dyn View, params: Params<'_>) -> HandlerResult {
         sender => sender?,
     };
     let defaults = OfChain { view, params, from };
-    let v = u8::try_from(defaults.chain_id()).map_err(|_| RpcError::Internal)?;
+    let chain_id = defaults.chain_id();
+    // The signature of a transaction has one byte for the chain id.
+    let v = u8::try_from(chain_id).map_err(|_| ParamError::ChainId(format!("{chain_id}")))?;
     let transaction = Transaction { v, ..object.complete(&defaults)? };
     let tx = RpcTransaction::new(&transaction, transaction.hash(), from, None);
     verified(&Filled { raw: hex::encode_prefixed(transaction.encode()), tx })
