@@ -32,11 +32,11 @@ test('every lie is believed by a wallet, and caught by name by the light client'
       await page.locator(`#liar input[value=${name}]`).check();
       await settled(page);
       const honest = await answered();
-      if (truth) assert.equal(honest, `${truth} verified`, name);
+      if (truth) assert.equal(honest, `${truth} proven`, name);
       await page.locator('#lie').check();
       await settled(page);
       // The block of a log is executed again on state that Node A proves.
-      assert.equal(await answered(), name === 'log' ? `${truth} verified` : 'lie refused No answer', name);
+      assert.equal(await answered(), name === 'log' ? `${truth} proven` : 'lie refused No answer', name);
       if (lie) assert.equal(await believed(), lie, name);
       // The lie that is believed is alarming, and not the client that refuses it.
       if (lie) assert.equal(await page.locator('#liar .side.lie #believed').count(), 1, name);

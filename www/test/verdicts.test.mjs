@@ -61,7 +61,7 @@ test('what a chain starts from is trusted, not verified, and no work of Bitcoin 
     assert.equal(await page.textContent('#level'), 'trusted');
     await page.waitForFunction(() => document.querySelector('.about .badge')?.textContent === 'trusted');
     await call(site.node, 'evm_mine');
-    await page.waitForFunction(() => document.querySelector('#level')?.textContent === 'verified');
+    await page.waitForFunction(() => document.querySelector('#level')?.textContent === 'proven');
     await page.getByRole('button', { name: 'Show the newest block' }).click();
     await page.waitForFunction(() => document.querySelector('.drawing')?.textContent.includes('No Bitcoin miner took part'));
     assert.equal(await page.textContent('#cost'), 'next to nothing');

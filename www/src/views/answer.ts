@@ -35,11 +35,11 @@ export const verdictBadge = (verdict: Verdict): HTMLElement => el('span', { clas
 /** Whether a block is where the chain starts, which nothing proves. */
 export const isTrusted = (verification: Verification | null): boolean => /^(checkpoint|upstream)$/.test(verification?.origin ?? '');
 
-/** The level of a block's contents. What follows from a trusted block is not verified, but trusted. */
+/** The badge of a level: what the client calls verified, the page calls proven. What follows from a trusted block is trusted. */
 export function levelBadge(level: string | undefined, verification: Verification | null): HTMLElement {
   if (level === undefined && isTrusted(verification)) return el('span', { class: 'badge warn' }, 'trusted');
   const shown = level ?? verification?.level ?? 'verified';
-  return el('span', { class: `badge ${/^(verified|local)/.test(shown) ? 'good' : 'warn'}` }, shown);
+  return el('span', { class: `badge ${/^(verified|local)/.test(shown) ? 'good' : 'warn'}` }, shown === 'verified' ? 'proven' : shown);
 }
 
 /** The level of an answer, how deep its block is, and what that rests on. */

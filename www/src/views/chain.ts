@@ -24,7 +24,7 @@ function blockCard(block: Block, isChosen: boolean, select: () => void): HTMLEle
   const count = block.transactions.length;
   return el('li', {},
     el('button', { type: 'button', class: 'block', 'aria-pressed': String(isChosen), on: { click: select } },
-      number === 0 ? el('span', { class: 'tick small' }, 'trusted') : el('span', { class: 'tick', role: 'img', 'aria-label': 'verified' }, '✓'),
+      number === 0 ? el('span', { class: 'tick small' }, 'trusted') : el('span', { class: 'tick', role: 'img', 'aria-label': 'proven' }, '✓'),
       el('strong', {}, `#${grouped(number)}`),
       el('span', { class: 'mono small' }, short(block.hash, 3, 3)),
       el('span', { class: 'small' }, `${count} transaction${count === 1 ? '' : 's'}`),

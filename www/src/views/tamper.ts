@@ -27,7 +27,7 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
   const fault = faults.at(-1);
   const value = proven === undefined
     ? el('p', { class: 'value', id: 'answered' }, el('span', { class: 'badge good' }, 'lie refused'), ' No answer')
-    : el('p', { class: 'value', id: 'answered' }, proven, ' ', el('span', { class: 'badge good' }, 'verified'));
+    : el('p', { class: 'value', id: 'answered' }, proven, ' ', el('span', { class: 'badge good' }, 'proven'));
   const alone = lies && !helped;
   const why = proven === undefined
     ? 'Better no answer than a false one. Add an honest node, and there is one.'
