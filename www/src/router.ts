@@ -17,6 +17,8 @@ export const pages = (): Promise<typeof import('./pages/named.ts')> => import('.
 
 let turn = 0;
 
+const back = (): HTMLElement => el('p', {}, el('a', { href: '#top' }, '← First page'));
+
 /** Shows the page that the address names. */
 export async function route(session: Session | undefined): Promise<void> {
   turn += 1;
@@ -32,14 +34,14 @@ export async function route(session: Session | undefined): Promise<void> {
     if (was === 'page') document.getElementById(location.hash.slice(1))?.scrollIntoView();
     return;
   }
-  if (!isName(name)) return fill(root, el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
+  if (!isName(name)) return fill(root, back(), el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
   if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
   fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
   const before = await session.lies();
   const making = pages().then((made) => made[PAGES[name]](session, ...rest));
   const made = await making.catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'), refusalView(error, (await session.lies()) > before)));
   if (mine !== turn || session.isClosed) return;
-  fill(root, el('p', {}, el('a', { href: '#top' }, '← First page')), made);
+  fill(root, back(), made);
   const heading = root.querySelector<HTMLElement>('h1');
   heading?.setAttribute('tabindex', '-1');
   heading?.focus({ preventScroll: true });

@@ -114,7 +114,7 @@ test('enormous numbers of a contract and of a visitor are shown or refused, and 
     };
     await shows(`#/token/${contractAddress}/${from}`, 'Token', most.toLocaleString('en-US'));
     await shows(`#/logs/${contractAddress}`, 'Logs', 'Transfer of 115,792,089,237,316,195,423,570,985,008,687,907,853,269,984,665,640,564,039,457,584,007,913,129,639,935 units');
-    await shows(`#/block/${'9'.repeat(15)}`, 'No proven answer', 'does not exist yet');
+    await shows(`#/block/${'9'.repeat(15)}`, 'No proven answer', 'is above the newest proven one');
     await shows(`#/block/${'9'.repeat(400)}`, 'No proven answer', 'A block is a number or a hash');
     await shows(`#/logs/all/${'9'.repeat(400)}`, 'No proven answer', 'write how many blocks'.replace('w', 'W'));
     await shows(`#/tx/0x${'f'.repeat(2_000)}`, 'No proven answer', 'A transaction is 0x and 64 hexadecimal digits');
@@ -132,6 +132,7 @@ test('what is looked for may be 2,000 characters, of any kind, and stays text', 
       assert.equal(await page.locator('#search img, #search script, #search svg, #search iframe').count(), 0, text);
       await page.evaluate((to) => { location.hash = `#/${to}`; }, text);
       await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'There is no such page');
+      assert.equal(await page.getByRole('link', { name: '← First page' }).count(), 1);
       assert.equal(await page.locator('#page img, #page script, #page svg, #page iframe').count(), 0, text);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, text.slice(0, 40));
       await page.evaluate(() => { document.querySelector('#search .note').remove(); });

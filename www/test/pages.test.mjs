@@ -31,6 +31,12 @@ test('block, transaction and account have pages with five steps, links, and proo
     await find(page, '1', 'Block 1');
     const block = await climb(page);
     assert.match(block[0], /The node made a header with practice work/);
+    assert.equal(await page.textContent('#page .why h2'), 'Why you can believe this');
+    await page.evaluate(() => { location.hash = '#/block/0'; });
+    await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Block 0');
+    assert.equal(await page.textContent('#page .why h2'), 'Trusted, not proven');
+    assert.match(await page.textContent('#page .why p'), /^3 steps/);
+    await find(page, '1', 'Block 1');
     assert.equal((await verified('header')).facts.number, '1');
     assert.equal(await page.textContent('#same'), 'The same as what is proven here.');
     await page.locator(`#page a[href="#/tx/${hash}"]`).click();
@@ -91,7 +97,7 @@ test('addresses that lead nowhere say why, in words of their verdict', async (t)
       await page.waitForFunction(([kind, source]) => new RegExp(source).test(document.querySelector(`#page .note.${kind}`)?.textContent ?? ''), [kind, words.source]);
     };
     await says(`#/tx/0x${'77'.repeat(32)}`, 'warn', /^cannot be proven ?The node does not know it/);
-    await says('#/block/99', 'input', /Block 99 does not exist yet: the newest proven one is 2/);
+    await says('#/block/99', 'input', /Block 99 is above the newest proven one, 2/);
     await says('#/address/<img src=x>', 'input', /An address is 0x/);
     await says('#/nothing', 'input', /not #\/nothing/);
     await says('#/__proto__', 'input', /addresses such as/);

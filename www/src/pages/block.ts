@@ -22,7 +22,7 @@ export async function blockOf(session: Session, id: string): Promise<Block> {
   }
   if (id !== 'latest' && !/^\d{1,15}$/.test(id)) throw new InputError('a block is a number or a hash');
   const number = id === 'latest' ? session.head : Number(id);
-  if (number > session.head) throw new InputError(`block ${grouped(number)} does not exist yet: the newest proven one is ${grouped(session.head)}`);
+  if (number > session.head) throw new InputError(`block ${grouped(number)} is above the newest proven one, ${grouped(session.head)}`);
   const block = await session.block(quantity(number));
   if (!block) throw new Error(`block ${grouped(number)} is not known: this client proves blocks from its start on`);
   return block;

@@ -1,4 +1,4 @@
-// Why an answer can be believed: five steps from the work to the answer. Each opens its bytes.
+// What an answer rests on: the steps from the work to the answer. Each opens its bytes.
 import { el, fill } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
 
@@ -30,9 +30,10 @@ export function ladderView(steps: readonly Step[]): HTMLElement {
     });
     return button;
   });
-  const fits = steps.every(({ holds }) => holds !== false);
-  return el('section', { class: 'card why', 'aria-label': 'Why you can believe this' },
-    el('h2', {}, fits ? 'Why you can believe this' : 'Why you should not believe this'),
-    el('p', { class: 'small' }, 'Five steps from the work to the answer. Open one to see its bytes; arrow keys move between steps.'),
+  const title = steps.some(({ holds }) => holds === false) ? 'Why you should not believe this'
+    : steps[0]?.holds === undefined ? 'Trusted, not proven' : 'Why you can believe this';
+  return el('section', { class: 'card why', 'aria-label': title },
+    el('h2', {}, title),
+    el('p', { class: 'small' }, `${steps.length} steps to the answer. Open one to see its bytes; arrow keys move between steps.`),
     asOneTabStop(el('div', { class: 'ladder', role: 'group', 'aria-label': 'Steps' }, ...buttons)), panel);
 }

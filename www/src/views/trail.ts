@@ -48,7 +48,7 @@ export function trailView(trail: Trail): HTMLDetailsElement {
   const good = path.linked && trail.holds;
   const count = path.nodes.length + 2;
   return el('details', { class: 'path' },
-    el('summary', {}, `${trail.title}: ${count} steps from the work to the value`, el('span', { class: good ? 'badge good' : 'badge bad' }, good ? 'every step fits' : 'a step does not fit')),
+    el('summary', {}, `${trail.title}: ${count} steps from the block to the value`, el('span', { class: good ? 'badge good' : 'badge bad' }, good ? 'every step fits' : 'a step does not fit')),
     el('ol', { class: 'trail' },
       el('li', {}, el('p', {}, el('strong', {}, `Block ${grouped(Number(block.number))}`), ` · ${short(block.hash, 6, 6)} · the work that is drawn above vouches for this hash`)),
       el('li', {}, el('p', {}, el('strong', {}, `Its ${ROOTS[root]}`), ` · one of the header’s fields: the hash of the first node`), el('p', { class: 'mono' }, block[root])),
