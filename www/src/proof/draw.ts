@@ -82,7 +82,7 @@ function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTM
   if (hasTag) {
     fields.push(
       { name: '“RSKBLOCK:”', bytes: TAG, description: 'The tag, in ASCII, by which Rootstock finds its own bytes in the transaction.', kind: 'key' },
-      { name: 'Rootstock header', bytes: tail.subarray(at, at + keccakBytes), description: 'The hash of the Rootstock header below. Changing anything in that header changes these bytes, and with them every hash above.', link: 'commit', kind: 'key' });
+      { name: 'Rootstock header', bytes: tail.subarray(at, at + keccakBytes), description: 'The hash for merged mining of the Rootstock header below. Changing anything in that header changes these bytes, and with them every hash above.', link: 'commit', kind: 'key' });
     if (hasForkDetection) {
       fields.push(
         { name: 'fork detection', bytes: tail.subarray(at + 20, at + 28), description: 'A trace of earlier Bitcoin headers and uncles, by which a hidden chain can be told apart (RSKIP-110).' },
@@ -94,7 +94,7 @@ function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTM
     : 'The first transaction of a Bitcoin block belongs to its miner, who may write into it. On this chain the node writes the hash of its own block there.',
     explain.row(fields),
     explain.row([{ name: 'coinbase hash', bytes: proof.coinbaseHash, description: 'SHA-256, twice, of the whole transaction: the state above, continued over these bytes.', link: `step${steps.length}`, kind: 'key' }]),
-    verdict(holds(proof, 'coinbase'), 'The transaction contains the hash of this Rootstock block.', 'The transaction names another block.'));
+    verdict(holds(proof, 'coinbase'), 'The transaction contains this Rootstock block’s hash for merged mining.', 'The transaction names another block.'));
 }
 
 function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
@@ -104,7 +104,7 @@ function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
     ...(name === 'number' ? { link: 'number' } : {}),
     ...(name === 'Bitcoin header' ? { kind: 'dim' as const } : {}),
   }));
-  return stage(4, `Rootstock header, block ${grouped(proof.number)}`, 'The header sums up the block. Its hash is what the Bitcoin transaction above contains.',
+  return stage(4, `Rootstock header, block ${grouped(proof.number)}`, 'The header sums up the block. Its hash for merged mining is what the transaction above contains.',
     explain.row(fields),
     explain.row([
       { name: 'hash for merged mining', bytes: proof.commitment.subarray(0, proof.keccakBytes), description: 'Keccak-256 of the header without the Bitcoin header: what the coinbase must contain.', link: 'commit', kind: 'key' },
