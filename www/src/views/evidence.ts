@@ -34,6 +34,8 @@ export function startWords({ kind, number, time }: Start): string {
 
 /** The list of both. */
 export function evidenceView({ bitcoin, began }: Verification): HTMLElement {
-  const lines = [...bitcoinWords(bitcoin), ...(began ? [startWords(began)] : [])];
+  // Bitcoin's blocks can say nothing of a development chain.
+  const ofBitcoin = bitcoin || began?.kind !== 'upstream' ? bitcoinWords(bitcoin) : [];
+  const lines = [...ofBitcoin, ...(began ? [startWords(began)] : [])];
   return el('ul', { class: 'evidence small', 'aria-label': 'What the block rests on' }, ...lines.map((line) => el('li', {}, line)));
 }
