@@ -9,7 +9,7 @@ export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readon
   proven: { badge: 'proven', kind: 'good', description: 'The chain commits to it, and each step was checked in this tab.' },
   lie: { badge: 'caught lying', kind: 'bad', description: 'A node said something that the chain contradicts. The page counts it and shows the proven answer, if there is one.' },
   unprovable: { badge: 'cannot be proven', kind: 'warn', description: 'The proof is missing. Nobody lied as far as the page knows; another node may bring the proof.' },
-  input: { badge: 'your input', kind: 'input', description: 'What was written is no address, number or function. No node was asked.' },
+  input: { badge: 'your input', kind: 'input', description: 'What was written names nothing that can be asked for. No node was asked.' },
   reverted: { badge: 'reverted', kind: 'warn', description: 'The contract refused the call, and that is proven.' },
 };
 

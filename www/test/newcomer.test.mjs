@@ -71,7 +71,7 @@ test('a light client is called one, with its upstreams, and not honest for an up
   const site = await startSite('light', '--network', 'regtest', '--upstream', dev.url);
   t.after(site.stop);
   await onPage(browser, site, async (page) => {
-    await says(page, '#status .strip-line', /this light client: honest so far.*its upstream: 1 of 1 honest/);
+    await says(page, '#status .strip-line', /the server’s light client: honest so far.*its upstream: 1 of 1 honest/);
     await page.getByText('The light client, as this page sees it').click();
     assert.match(await page.getByRole('region', { name: 'Upstreams of the light client' }).textContent(), new RegExp(`${dev.url}answers`));
     await dev.stop();

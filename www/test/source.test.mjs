@@ -33,6 +33,7 @@ test('a server with keys is asked for by name, refuses a wrong key, and a right 
   t.after(site.stop);
   const { page, requests, complaints } = await open(t, site);
   await tells(page, 'key');
+  assert.equal(await page.getByRole('button', { name: 'Try now' }).count(), 0, 'only a key helps');
   assert.equal(await page.getAttribute('html', 'data-ready'), null, 'no chain takes the server’s place');
   assert.equal(await page.locator('.chain .block').count(), 0);
   const write = async (text) => {

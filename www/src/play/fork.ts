@@ -69,7 +69,7 @@ export function choose(tools: Tools, session: Session, card: HTMLElement, show: 
   const state = el('p', { class: 'description', role: 'status' });
   card.querySelector('form')?.remove();
   card.append(form({ class: 'form' }, () => begin(tools, session, node.value.trim(), state, show),
-    field('Node', node, 'Empty: this server. The page may ask no other host. The chain begins after the newest block that this tab has proven, with all accounts and contracts of the network.'),
+    field('Node', node, 'Empty: this server, the only host that this page may ask. The chain begins after the newest block that this tab has proven, with all accounts and contracts of the network.'),
     el('div', { class: 'row' }, el('button', { class: 'button' }, 'Begin')), state));
   node.focus();
 }

@@ -21,7 +21,7 @@ const LASTING: ReadonlySet<TroubleKind> = new Set<TroubleKind>(['key', 'refused'
 function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [string, string] {
   const detail = safeText(message).slice(0, 300);
   switch (kind) {
-    case 'key': return [`${host} asks for an API key (${detail}).`, 'Write the key that its operator gave you. Until then nothing of its chain is shown.'];
+    case 'key': return [`${host} asks for an API key (${detail}).`, 'Enter the key that its operator gave you. Until then nothing of its chain is shown.'];
     case 'refused': return [`${host} refuses the API key (${detail}).`, 'Look for a mistyped letter, or ask the operator for another key.'];
     case 'down': return [`${host} does not answer: ${detail}.`, 'The node may be down, or the way to it is cut.'];
     case 'hanging': return [`${host} takes questions and gives no answer: ${detail}.`, 'The node may be too busy.'];
@@ -75,7 +75,7 @@ export function troubleView(root: HTMLElement, trouble: Trouble, failures: numbe
   fill(root, el('div', { class: `banner ${trouble.kind === 'unproven' || trouble.kind === 'network' ? 'bad' : 'warn'}` },
     el('p', {}, el('strong', {}, what), ' ', next), bar,
     wants && keyForm(ways), shown,
-    el('div', { class: 'row' }, action('Try now', ways.again), action('Use a practice chain in this tab', ways.practise))));
+    el('div', { class: 'row' }, trouble.kind !== 'key' && action('Try now', ways.again), action('Use a practice chain in this tab', ways.practise))));
   if (LASTING.has(trouble.kind)) return () => {};
   const pause = trouble.kind === 'syncing' ? SYNCING : PAUSES[Math.min(failures, PAUSES.length) - 1] ?? SYNCING;
   return countdown(shown, pause, ways.again);

@@ -24,7 +24,7 @@ function cards({ believed, proven, faults }: Outcome, lies: boolean): HTMLElemen
 /** The texts of the two cards before the button is pressed. */
 const before = (): HTMLElement => el('div', { class: 'versus' },
   el('div', { class: 'side' }, el('h2', {}, 'A wallet that trusts its node'), el('p', {}, 'It asks one node and shows whatever the node says.')),
-  el('div', { class: 'side' }, el('h2', {}, 'This page'), el('p', {}, 'It asks the same node, demands a proof, and checks each step.')));
+  el('div', { class: 'side' }, el('h2', {}, 'This page'), el('p', {}, 'It asks that node and a second one, demands proofs, and checks each step.')));
 
 /** Shows the experiment. Its chain is one in this tab, which starts with the first press. */
 export function demoView(root: HTMLElement, source: () => Source | undefined): void {

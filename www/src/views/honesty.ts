@@ -33,7 +33,7 @@ function servedView(served: readonly Served[]): HTMLElement {
 export function honestyViews({ name, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
   const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)
     : lies === 0 && isTrusted ? el('span', {}, el('b', { id: 'honest' }, 'nothing to check yet'), ': the first proof comes with the next block')
-    : el('span', {}, `${served.length > 0 ? 'this light client' : name}: `, el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'honest so far'), caught(lies));
+    : el('span', {}, `${served.length > 0 ? 'the server’s light client' : name}: `, el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'honest so far'), caught(lies));
   return served.length > 0 ? [own, servedView(served)] : [own];
 }
 

@@ -33,7 +33,7 @@ async function show(root: HTMLElement, session: Session | undefined, bench: Benc
   fill(root, standing,
     el('div', { class: 'panels' },
       panel('Pay', `${bench.accounts.length} accounts with free coins, whose keys are in this tab. The first ones:`, accountsTable(bench), payForm(bench)),
-      panel('What happened', 'Each transaction is mined at once, with a real merge-mining proof.', timePanel(bench, seen), bench.log),
+      panel('What happened', 'Each transaction is mined at once, with a merge-mining proof whose work is nearly free.', timePanel(bench, seen), bench.log),
       panel('Deploy a program', 'A contract is a small program that anyone can run and nobody can change.', deployForm(bench)),
       panel('Call it', 'Choose a program, and press one of its functions.', find, callPanel(bench))),
     el('div', { id: 'trace' }));
