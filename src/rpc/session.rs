@@ -141,7 +141,7 @@ impl Session {
         }
         loop {
             if self.requests >= MAX_MESSAGE_REQUESTS {
-                // No more is asked for: what waits for it is refused.
+                // Nothing more is fetched: requests that wait for facts are refused.
                 self.fetches.clear();
             }
             if self.is_waiting() {

@@ -129,7 +129,7 @@ fn a_long_batch_of_transactions_is_sent_in_rounds() {
     assert_eq!(answer.matches("refused").count(), 1_000);
 }
 
-/// What waits for facts is refused once the message has spent its requests; what was proven is answered.
+/// Requests that wait for facts are refused once the message has spent its requests to upstreams; the others are answered.
 #[test]
 fn a_message_has_a_limit_of_requests_to_upstreams() {
     let call = |byte: u8| {

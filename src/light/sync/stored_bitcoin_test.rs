@@ -23,7 +23,7 @@ impl Client {
         client
     }
 
-    /// What the host stores of Bitcoin's chain now.
+    /// The bytes of Bitcoin's chain that the host stores now.
     fn export(&mut self) -> Option<Vec<u8>> {
         self.sync.export_bitcoin().map(|follower| follower.stored())
     }

@@ -104,7 +104,7 @@ async fn the_responses_that_a_message_holds_count_in_the_budget() {
     let cells = cells(&fork);
     let (found, _) = tokio::join!(ok(&fork, "eth_getTransactionByHash", json!([hash])), cells);
     assert_eq!(found["blockNumber"], "0x2");
-    // No other message asks meanwhile.
+    // No other message reads below the fork meanwhile.
     assert_eq!((node.held.load(Ordering::SeqCst), node.budget.taken()), (ROOM, 0));
 }
 

@@ -22,14 +22,14 @@ use crate::{
 /// Bytes before the list of the stored coinbases: their form, the length of the list and the height of its first block.
 const PREFIX: usize = 9;
 
-/// What has become of the stored coinbases.
+/// The fate of the stored coinbases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Kept,
     Lost,
     /// A bit is changed, or the list has another height.
     Damaged,
-    /// They are of other blocks.
+    /// The stored coinbases are of other blocks.
     Planted,
 }
 
@@ -98,7 +98,7 @@ impl Scenario<'_> {
         self.tally.restarted += 1;
     }
 
-    /// What the next run finds of the bytes that were stored.
+    /// The stored bytes as the next run finds them.
     fn treated(&mut self, mut stored: Vec<u8>) -> (Fate, Vec<u8>) {
         let end = length(&stored);
         let random = &mut self.random;
