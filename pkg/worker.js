@@ -1,4 +1,4 @@
-// The light client in a worker. `createProvider` starts it, or your own code does for its option `worker`.
+// The light client in a worker. `createProvider` starts this worker, unless you start it and pass it as the option `worker`.
 import { serve } from './host.js';
 import { openClient } from './light-module.js';
 

@@ -17,7 +17,7 @@ use rootlight_bench::state::{ACCOUNTS, TOKEN, state as local_state};
 /// Calls that are timed together.
 const BATCH: usize = 200;
 
-/// Copies the same state into revm's own map.
+/// Copies the token's code and the slots that the call reads into revm's own map.
 fn plain(proven: &ProvenCall, facts: &[StateKey]) -> InMemoryDB {
     let state = proven.state();
     let token: Address = TOKEN.parse().expect("an address");
@@ -33,7 +33,7 @@ fn plain(proven: &ProvenCall, facts: &[StateKey]) -> InMemoryDB {
     db
 }
 
-/// Runs the call on the map in a new EVM, as the other side does.
+/// Runs the call on the map, in a new EVM for each call, as Rootlight does too.
 fn plain_balance(db: &InMemoryDB, message: &CallMessage) -> Bytes {
     let mut evm = Context::mainnet().with_db(WrapDatabaseRef(db)).build_mainnet();
     let tx = TxEnv {

@@ -12,6 +12,7 @@ import { Node } from './node.mjs';
 const FORKS = ['homestead', 'eip150', 'eip155', 'eip158', 'byzantium', 'constantinople', 'petersburg', 'istanbul', 'berlin', 'london'];
 /** Time for the node to put transactions into a block, in milliseconds. */
 const FILL = 150;
+/** The recipient of fees. */
 const NOBODY = `0x${'0'.repeat(40)}`;
 const ZERO = `0x${'0'.repeat(64)}`;
 
@@ -47,7 +48,7 @@ export async function startGeth(binary, port, chainId, alloc) {
     if (error) throw new Error(`${method}: ${JSON.stringify(error)}`);
     return result;
   };
-  /** Mines a block with the pool's transactions, or so many blocks that may be empty. */
+  /** Mines one block with the pool's transactions, or `empty` blocks without waiting for transactions. */
   node.mine = async (empty = 0) => {
     const head = await node.connection.call('eth_getBlockByNumber', 'latest', false);
     const state = (hash) => ({ headBlockHash: hash, safeBlockHash: hash, finalizedBlockHash: ZERO });

@@ -9,10 +9,14 @@ import { Connection, Node, call, median } from './node.mjs';
 import { ask, proxy, recordedHeaders } from './proxy.mjs';
 import { balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
 
+/** Blocks of a day, one every 30 seconds. */
 const DAY = 2_880;
+/** Latency that the proxy adds, in milliseconds. */
 const LATENCY = 30;
 const ROUNDS = 5;
+/** Transfers of the chain, each to another holder, and calls that read these holders' balances. */
 const CALLS = 300;
+/** Ports of the development chain and of the light client. */
 const [DEV, LIGHT] = [14_451, 14_452];
 
 /** Methods that a light client follows the chain with; all others serve requests. */
@@ -58,7 +62,7 @@ async function head(node, number) {
   }
 }
 
-/** Measures synchronization from the checkpoint to the proven head, through a proxy with latency. */
+/** Measures synchronization of `count` headers from the checkpoint to the block `last`, through a proxy with latency. */
 async function synchronize(name, answer, network, checkpoint, last, count, hidden) {
   const [walls, ratios] = [[], []];
   let bytes;
@@ -105,7 +109,7 @@ async function starts(name, answer, network, checkpoint, last) {
   console.log(`${name}: first proven answer after ${median(cold).toFixed(0)} ms, with --data-dir again after ${median(warm).toFixed(0)} ms (at most ${Math.max(...warm).toFixed(0)})`);
 }
 
-/** HTTP requests and bytes that calls need. */
+/** HTTP requests, calls in them and bytes of responses that served requests, not the chain's head. */
 const needed = (upstream) => {
   const asked = upstream.seen.filter(({ methods }) => methods.some((method) => !FOLLOWING.includes(method)));
   return { exchanges: asked.length, calls: asked.flatMap(({ methods }) => methods).length, bytes: asked.reduce((sum, { bytes }) => sum + bytes, 0) };

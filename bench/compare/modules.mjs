@@ -13,7 +13,7 @@ import { brotliCompressSync, inflateSync } from 'node:zlib';
 import { startBrowser } from '../../pkg/test/lib/browser.mjs';
 import { listen } from '../../pkg/test/lib/upstream.mjs';
 
-/** Rounds; the first warms up and does not count. */
+/** Rounds; the first one is a warm-up and does not count. */
 const ROUNDS = 16;
 
 const folder = fileURLToPath(new URL('modules', import.meta.url));
@@ -87,7 +87,7 @@ async function instantiate(bytes) {
   return compiled - began + (performance.now() - ready);
 }
 
-/** Measures all modules in turn. */
+/** Measures all modules in turn: `one` gives the milliseconds of the module of this name. */
 async function rounds(place, one) {
   const times = Object.fromEntries(Object.keys(MODULES).map((name) => [name, []]));
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -102,7 +102,7 @@ async function rounds(place, one) {
   }
 }
 
-/** A page, and the modules under their names. */
+/** Serves an empty page, and the modules under their names. */
 async function site() {
   const server = createServer((request, response) => {
     const name = decodeURIComponent(request.url.slice(1));

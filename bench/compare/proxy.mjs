@@ -26,6 +26,7 @@ async function listen(answer) {
   return { url: `http://127.0.0.1:${server.address().port}`, port: server.address().port, close };
 }
 
+/** The calls of a message: of a batch all, else the one. */
 const members = (body) => {
   const message = JSON.parse(body);
   return Array.isArray(message) ? message : [message];
@@ -65,6 +66,7 @@ export function ask(port) {
     });
 }
 
+/** Encodes an RLP list of items that are encoded already. */
 const list = (items) => {
   const body = Buffer.concat(items);
   if (body.length < 56) return Buffer.concat([Buffer.from([0xc0 + body.length]), body]);
@@ -72,10 +74,10 @@ const list = (items) => {
   return Buffer.concat([Buffer.from([0xf7 + length.length]), length, body]);
 };
 
-/** Encodes the part of a length that does not fit into the token. */
+/** Encodes the part of an LZ4 length that does not fit into the four bits of the token. */
 const long = (length) => (length < 15 ? [] : [...Array(Math.floor((length - 15) / 255)).fill(255), (length - 15) % 255]);
 
-/** Compresses to an LZ4 block in the same way as `encode_headers`. */
+/** Compresses to an LZ4 block in the same way as `encode_headers` in src/light/header_batch.rs. */
 function lz4(bytes) {
   const seen = new Map();
   const pieces = [];

@@ -5,12 +5,16 @@
 import { Connection, Node, call, median } from './node.mjs';
 import { balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
 
+/** Starts that are timed. */
 const STARTS = 15;
+/** Blocks of the short chain and of the long one. */
 const SHORT = 10;
 const LONG = 20_000;
 /** Most blocks that one request may mine. */
 const AT_ONCE = 10_000;
+/** Counted rounds; one more before them is a warm-up. */
 const ROUNDS = 7;
+/** Requests of a round to each chain. */
 const READS = 1_500;
 
 const command = (port) => [process.env.ROOTLIGHT, 'dev', '--genesis', 'regtest', '--block-time', 'manual', '--http-port', `${port}`];

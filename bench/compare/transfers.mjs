@@ -10,9 +10,11 @@ import { CHAIN_ID, balanceOf, setup, stranger, transfer, wallets } from './walle
 
 /** Rounds; the first one is a warm-up and does not count. */
 const ROUNDS = 6;
-/** Transfers of a round that are mined one by one, and blocks of a round with transfers of every account. */
+/** Transfers of a round that are mined one by one. */
 const SINGLE = 60;
+/** Full blocks of a round. */
 const BLOCKS = 3;
+/** Transfers of each account in a full block. */
 const PER_ACCOUNT = 10;
 /** Calls in a message, the most that the reference node accepts. */
 const BATCH = 50;

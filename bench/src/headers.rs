@@ -110,6 +110,7 @@ fn of_part<T>(all: &[T], part: usize) -> &[T] {
 
 /// The precomputed inputs of one header's hashes.
 struct HashInputs {
+    /// Preimage of the block hash.
     block: Vec<u8>,
     /// Preimage of the hash for merged mining.
     mining: Vec<u8>,
@@ -117,6 +118,7 @@ struct HashInputs {
     coinbase: Vec<u8>,
     /// Number of levels of the Merkle branch.
     levels: usize,
+    /// The Bitcoin header.
     bitcoin: Vec<u8>,
 }
 

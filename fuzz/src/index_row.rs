@@ -13,6 +13,7 @@ const PER_BYTE: usize = 64;
 
 /// Decodes any bytes, once as they are and once with a correct checksum.
 pub fn check(data: &[u8]) {
+    // A row's key has 24 bytes.
     let Some((key, bytes)) = data.split_at_checked(24) else { return };
     let allowed = BASE + bytes.len() * PER_BYTE;
     with_at_most(allowed, || decode_row(key, bytes));
@@ -25,5 +26,5 @@ pub fn check(data: &[u8]) {
     let again = encode_row(key, &row);
     assert_eq!(decode_row(key, &again).as_ref(), Some(&row), "what is decoded encodes to the same row");
     let plain: RoaringBitmap = row.iter().collect();
-    assert_eq!(plain, row, "the places are in order");
+    assert_eq!(plain, row, "the numbers are in order");
 }

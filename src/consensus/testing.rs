@@ -81,10 +81,11 @@ pub struct Bitcoin {
     pub time_offset: i64,
     /// Merkle siblings in internal byte order.
     pub branch: Vec<B256>,
-    /// Number of bytes in the tail before the tag, and the bytes after the hash.
+    /// Number of bytes in the coinbase's tail before the tag.
     pub before: usize,
+    /// The bytes after the committed hash.
     pub after: Vec<u8>,
-    /// Whether the nonce must meet the target or miss it.
+    /// Whether the Bitcoin header's hash meets the target; `false` makes one that misses it.
     pub enough_work: bool,
     pub fork_detection: [u8; 12],
 }
@@ -105,6 +106,8 @@ impl Bitcoin {
         tail.extend(MERGED_MINING_TAG);
         tail.extend(committed.as_slice());
         tail.extend(&self.after);
+        // A compressed coinbase is the SHA-256 state after its first bytes, and the rest. The state begins with the constants
+        // of FIPS 180-4, section 5.3.3.
         let front = [0x11u8; 128];
         let mut state = [
             0x6a09e667u32,

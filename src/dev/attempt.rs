@@ -1,18 +1,19 @@
-//! Changes of which nothing stays if they fail.
+//! Changes of the development chain that are undone as a whole if they fail.
 
 use alloc::boxed::Box;
 
 use super::chain::DevChain;
 
 impl DevChain {
-    /// Begins a change that may fail after it has changed something. The result goes to [`Self::end`]; it is `None` inside of
-    /// another change, which decides what stays.
+    /// Begins a change that may fail half-way. Returns a copy of the chain, which the caller passes to [`Self::end`]; `None`
+    /// inside of another change, which then decides whether all of it stays.
     #[must_use]
     pub fn begin(&mut self) -> Option<Box<Self>> {
         if self.is_changing {
             return None;
         }
         if let Some(bitcoin) = &self.bitcoin {
+            // Readers do not see the blocks of the change before it ends.
             bitcoin.begin(false);
         }
         let before = Box::new(self.clone());
@@ -20,8 +21,8 @@ impl DevChain {
         Some(before)
     }
 
-    /// Ends the change that [`Self::begin`] has begun. Unless it is to stay, the chain, its pool and settings and the Bitcoin chain
-    /// beside it are as before.
+    /// Ends the change that [`Self::begin`] has begun. Unless the change `stays`, the chain, its pool, its settings and its
+    /// Bitcoin chain are again as before.
     pub fn end(&mut self, before: Option<Box<Self>>, stays: bool) {
         let Some(before) = before else { return };
         if let Some(bitcoin) = &self.bitcoin {
@@ -33,10 +34,10 @@ impl DevChain {
         }
     }
 
-    /// Makes a change of which nothing stays if it fails.
+    /// Makes a change, and undoes it as a whole if it fails.
     ///
     /// # Errors
-    /// Those of the change.
+    /// The errors of the change.
     pub fn attempt<T, E>(&mut self, change: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let before = self.begin();
         let changed = change(self);

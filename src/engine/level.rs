@@ -16,7 +16,8 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name in docs/trust.md, with `-` between words. Answers below [`Self::Verified`] are marked with it.
+    /// The name of the level: as in docs/trust.md, with `-` between words. Answers weaker than [`Self::Verified`] are marked
+    /// with this name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",

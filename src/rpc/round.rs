@@ -10,7 +10,8 @@ use crate::light::{NO_RESPONSE, UpstreamRequest, UpstreamResponse};
 pub struct Round {
     /// Requests to upstreams.
     pub parts: Vec<RoundPart>,
-    /// Questions that the host itself answers, each with a number; only those of its auxiliary source are among them.
+    /// Questions that the host's auxiliary source answers, each with the index of its request in the message. The host returns
+    /// the answer under the same index.
     pub questions: Vec<(usize, Box<dyn HostQuestion>)>,
 }
 
@@ -73,7 +74,7 @@ impl RoundPart {
         self.requests.first().is_some_and(UpstreamRequest::sends)
     }
 
-    /// The responses in the order of the requests; `of_spare` says that they are those of the spare upstream.
+    /// The responses, in the order of the requests; `of_spare` says that the spare upstream gave them.
     pub fn answered(self, responses: Vec<UpstreamResponse>, of_spare: bool) -> PartResponses {
         PartResponses { indexes: self.indexes, responses, of_spare }
     }
@@ -85,7 +86,7 @@ impl PartResponses {
         &self.responses
     }
 
-    /// Whether they are those of the spare upstream, to the request that was added to the round as the one of this number.
+    /// Whether the spare upstream gave these responses, and the round's request with this index is among those that it got.
     pub(super) fn is_of_spare(&self, index: usize) -> bool {
         self.of_spare && self.indexes.contains(&index)
     }

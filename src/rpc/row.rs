@@ -2,8 +2,8 @@
 //!
 //! A row is a [`Method`](super::Method) whose handler is a plain function. The host passes the rows of
 //! [`methods`](super::methods) and then its own to [`Dispatcher::new`](super::Dispatcher::new), and the dispatcher to its
-//! client. A row of the host takes the place of a row of the core with the same name. What a handler needs of the host it
-//! finds in [`Policy::host`](crate::engine::Policy::host).
+//! client. A row of the host takes the place of a row of the core with the same name. A handler finds the host's own data in
+//! [`Policy::host`](crate::engine::Policy::host).
 //!
 //! ```
 //! use rootlight::engine::Level;

@@ -173,6 +173,7 @@ fn merge_mining_proofs_of_every_era_are_accepted() {
         let bitcoin = proof.check_work(U256::from(1), rules).unwrap();
         assert_eq!(proof.check_commitment(&bitcoin, &committed, rules), Ok(()), "{number}");
         assert!(proof.check_commitment(&bitcoin, &B256::ZERO, rules).is_err());
+        // Since Orchid (RSKIP-92), which is active from this height on, a proof is the list of siblings and no partial tree.
         if number < 729_000 {
             trees += 1;
         } else {

@@ -18,7 +18,8 @@ use support::executed::Executed;
 use support::recording::RecordedBranch;
 use support::shared;
 
-/// Programs that can succeed with less gas: they call a native contract and continue if it runs out of gas.
+/// Hashes of transactions that can succeed with less gas: their contract calls a native contract, and continues if that runs out
+/// of gas.
 const SWALLOWS: [&str; 3] = [
     "0xd08d6f771d0629a9fb6653dad8b4b2857946ebcbeb63774a82b88b4d29f076af",
     "0x0ef2ab55187631ee28984647928e80941003c3835ed3ce25aa9bf678af113b60",
@@ -78,7 +79,7 @@ fn recorded_transactions_succeed_with_their_estimate() {
         let hashes = BranchHashes(RecordedBranch::canonical(&chain.recording));
         let call =
             CallContext { state, hashes: &hashes, block: &environment, rules: context.rules, chain_id: 33 };
-        // Only some of each block, because bulk transfers are all alike.
+        // Twelve of each block are enough, because the other ones are bulk transfers of the same form.
         for transaction in block.transactions.iter().filter(|tx| !tx.is_remasc()).take(12) {
             let sender = transaction.recover_sender(33).unwrap();
             let message = message(transaction, sender);

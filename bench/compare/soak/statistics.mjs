@@ -1,6 +1,6 @@
 // Counts of requests, errors and latencies.
 
-/** Errors that the load provokes: reverts, limits of keys, keys that are revoked. */
+/** Codes of errors that the load provokes: 3 for reverts, -32005 for limits of keys, -32016 for keys that are revoked. */
 const EXPECTED = new Set([3, -32005, -32016]);
 /** Most unexpected answers that are kept for the report. */
 const KEPT = 20;
@@ -14,7 +14,7 @@ export class Statistics {
   #statuses = new Map();
   #codes = new Map();
   #events = new Map();
-  /** Number of answers by time: buckets grow by 5 % from 0.05 ms on. */
+  /** Number of answers by bucket. A bucket's longest time is 5 % above that of the bucket before; the first one's is 0.05 ms. */
   #times = new Map();
 
   /** Counts an answer: its HTTP status (0 over WebSocket), its JSON, and its time in milliseconds. */
@@ -39,7 +39,7 @@ export class Statistics {
     add(this.#events, name);
   }
 
-  /** The statuses from a number on. */
+  /** The HTTP statuses of at least this number, with their counts. */
   statuses(from) {
     return [...this.#statuses].filter(([status]) => status >= from).map(([status, count]) => `${count} x ${status}`);
   }

@@ -1,4 +1,4 @@
-//! Prints what 1 to 64 front ends bear, and which part is full.
+//! Prints the highest rates of requests that services with 1 to 64 front ends bear, and which part of each limits it.
 //!
 //!     cargo run --release -p rootlight-fleet
 

@@ -33,7 +33,9 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The store, keys and database that front ends share.
 struct ClusterParts {
     store: Arc<HotStore>,
+    /// The store by connections of its own, for reports about the head.
     heads_store: Arc<HotStore>,
+    /// The store by connections of its own, for long values such as filters.
     values_store: Arc<HotStore>,
     access: Arc<ClusterAccess>,
     database: Database,
@@ -119,7 +121,8 @@ async fn serve(
     Ok(())
 }
 
-/// The light client of these backends, with an index beside and before them.
+/// The light client of these backends. An index answers requests in the place of a backend, and questions that only an index
+/// answers.
 fn light_client(
     network: Network,
     begin: LightStart,

@@ -1,4 +1,4 @@
-//! Traces in JSON, as `trace_*` methods show them.
+//! Traces in JSON, in the form in which `trace_*` methods answer.
 
 use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use rootlight_index::{IndexedTrace, Trace, TraceKind, TraceOutcome};
@@ -60,9 +60,9 @@ struct ResultObject {
     address: Option<Address>,
 }
 
-/// Type of calls.
+/// `type` of calls.
 const CALL: &str = "call";
-/// Type of creations.
+/// `type` of creations, and the `creationMethod` of one that does not name it.
 const CREATE: &str = "create";
 
 impl TraceObject {
@@ -76,7 +76,7 @@ impl TraceObject {
         self.transaction_hash
     }
 
-    /// The trace; `None` if the object has not the members of its type, or gas beyond any block's.
+    /// The trace; `None` if the object lacks a member of its type, or states gas of 2^63 or more, which no block has.
     pub(super) fn into_trace(self) -> Option<Trace> {
         let Self { action, result, .. } = self;
         let gas = |gas: U64| u64::try_from(gas).ok().filter(|gas| i64::try_from(*gas).is_ok());
@@ -157,7 +157,7 @@ impl ActionObject {
             TraceKind::Destruction => {
                 Self { address: Some(from), refund_address: to, balance: Some(value), ..Self::default() }
             }
-            // Only creations by contracts name the opcode.
+            // A creation by a contract names its opcode. A creation by a transaction, whose address is empty, does not.
             TraceKind::Create | TraceKind::Create2 => Self {
                 from: Some(from),
                 gas,

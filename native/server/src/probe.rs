@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use super::outgoing::JSON;
 use super::server_state::ServerState;
 
-/// The reason in `/readyz` while the server stops.
+/// The body of the response to `/readyz` while the server stops.
 const STOPPING: &str = r#"{"ready":false,"reason":"the server is stopping"}"#;
 
-/// Marks the response to a probe, which is no response of the service.
+/// Marks a response to a probe, so that metrics do not count it among the responses of the service.
 #[derive(Debug, Clone)]
 pub(super) struct Probed;
 

@@ -10,7 +10,8 @@ use rootlight_limits::caller_id::CallerId;
 pub(crate) enum CallerOrigin {
     /// A program, or a page that may call every method.
     Trusted,
-    /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Own`] because every page may.
+    /// A page of this origin, on a server that admits every page (`Origins::Any`): the page may call methods of
+    /// [`rootlight::rpc::PageAccess::Own`].
     Admitted(Arc<str>),
     /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Any`] only.
     Foreign(Arc<str>),
@@ -33,11 +34,12 @@ impl CallerOrigin {
     }
 }
 
-/// Where a request comes from, as its connection, the proxies and its headers say. A request that is admitted is one of a
-/// `Caller`.
+/// Where a request comes from, as its connection, the proxies and its headers say. Once it is admitted, the request belongs to
+/// a `Caller`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestSource {
-    /// The client's address (of IPv6 its /64 network) and the number of its connection, by which work and memory are divided.
+    /// The client's address, or the /64 network of an IPv6 address, and the number of its connection. Work and memory are divided
+    /// by this id.
     pub(crate) id: CallerId,
     /// The client's whole address, with which rules are compared.
     pub(crate) address: IpAddr,

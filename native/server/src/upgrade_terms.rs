@@ -12,7 +12,8 @@ use super::refusal::INVALID_REQUEST;
 use super::request_source::RequestSource;
 use super::server_state::{ReloadableSettings, ServerState};
 
-/// The headers of an upgrade that rules look at, and what the rules of that time made of them.
+/// The headers of a WebSocket's upgrade request that rules look at, and the source and rights that the rules of that time
+/// derived from them.
 pub(crate) struct UpgradeTerms {
     headers: HeaderMap,
     authority: Option<String>,
@@ -21,7 +22,7 @@ pub(crate) struct UpgradeTerms {
 }
 
 impl UpgradeTerms {
-    /// Keeps what an upgrade was admitted on: its source and the headers that rules look at.
+    /// The terms of an upgrade request that was admitted as one of `source`, with the operator's rights or without.
     pub(super) fn new(request: &axum::extract::Request, source: RequestSource, operator: bool) -> Self {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let names = [header::HOST, header::ORIGIN];
@@ -53,8 +54,7 @@ impl UpgradeTerms {
         (!is_same).then(|| "the rules of this server have changed, connect again".to_owned())
     }
 
-    /// Completes when the rules have changed so that the WebSocket must be closed. Returns the last message for the
-    /// client.
+    /// Completes when the rules no longer admit the WebSocket on these terms. Returns the last message for the client.
     pub(crate) async fn revoked(
         &self,
         shared: &ServerState,

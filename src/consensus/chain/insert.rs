@@ -14,7 +14,7 @@ use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, U256};
 
 impl HeaderChain {
-    /// Checks a header by every header rule as the child of a kept one, and inserts it.
+    /// Checks a header by every header rule as the child of a header of this chain, and inserts it.
     ///
     /// `now` is the wall clock in seconds since 1970; without it headers ahead of the clock are accepted. Fork
     /// detection data are compared as far as ancestors are known; the evidence of the result says how far.
@@ -31,7 +31,8 @@ impl HeaderChain {
     }
 
     /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without inserting it: for
-    /// callers that have more to check before the head may move.
+    /// callers that have more to check before the head may move. Fork detection data are compared with the ancestors that
+    /// were known at the last [`Self::insert`], so a caller does not use [`Self::prepend`] in between.
     pub fn check_block(
         &self,
         candidate: HeaderCandidate,

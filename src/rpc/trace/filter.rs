@@ -23,18 +23,18 @@ use crate::{
 /// The largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
 const MAX_TRACES: usize = 10_000;
 
-/// The limits of the profile. The specification has a column for each.
+/// The limits of a profile of the server: [`NODE`] or [`HOSTED`].
 struct FilterRules {
-    /// The first block if the filter names none.
+    /// The first block of a filter without `fromBlock`.
     from: BlockParam,
-    /// The largest `count`, and the default.
+    /// The largest `count`, which is also the default.
     count: usize,
-    /// Most blocks of the range, besides the limit of the view.
+    /// Largest number of blocks in the range. The view's policy has a limit of its own besides.
     blocks: u64,
 }
 
 impl FilterRules {
-    /// Refuses a range.
+    /// Refuses a range that is empty or has too many blocks.
     fn check(&self, from: u64, to: u64) -> Result<(), ParamError> {
         if from > to {
             return Err(ParamError::BlockRange);
@@ -46,8 +46,10 @@ impl FilterRules {
     }
 }
 
+/// The profile `node`: the limits of the reference node.
 const NODE: FilterRules = FilterRules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
 
+/// The profile `hosted`: the limits of a public service, which docs/server.md lists.
 const HOSTED: FilterRules = FilterRules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
 
 #[derive(Deserialize)]
@@ -103,13 +105,13 @@ pub struct TraceFilter {
 }
 
 impl TraceFilter {
-    /// The ends of the range; none of a filter that cannot be read.
+    /// The first and the last block of the filter; empty if the filter cannot be read.
     pub fn ends(params: Params<'_>) -> Vec<BlockParam> {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
     }
 
-    /// Reads a filter, and refuses a range of blocks that the profile does not allow. The ends of the range
-    /// are what a function makes of the parameters; `None` if it makes nothing of one.
+    /// Reads a filter, and refuses a range of blocks that the profile does not allow. `number` gives the block number of
+    /// each end of the range. Returns the filter with both numbers; `None` if `number` knows no block for one of them.
     pub fn of_params(
         params: Params<'_>,
         hosted: bool,
@@ -162,7 +164,7 @@ impl TraceFilter {
     }
 }
 
-/// Parses a JSON number or a decimal number in a string.
+/// Reads `after` or `count`: a JSON number, or a decimal number in a string, from 0 to `max`.
 fn number(
     given: Option<&RawValue>,
     max: usize,

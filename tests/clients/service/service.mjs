@@ -1,5 +1,5 @@
-// A service on many machines, on one: a cluster of Redis, PostgreSQL, two backends of a development chain, an indexer, and
-// HAProxy before three front ends without API keys and before three with them.
+// A service on many machines, here all on one machine: a cluster of Redis, PostgreSQL, two backends of a development chain, an
+// indexer, and HAProxy before three front ends without API keys and before three with them.
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,8 @@ function program(...names) {
 
 /** Three masters and three replicas; returns their addresses. */
 export async function redis(processes) {
-  // Debian's tools have the server program under the last name; it acts as the name under which it is called.
+  // The program redis-check-rdb in Debian's redis-tools is the server program itself: it acts as the server if its argument 0 is
+  // `redis-server`.
   const server = program('redis-server', 'valkey-server', 'redis-check-rdb');
   const client = program('redis-cli', 'valkey-cli');
   const ports = await freePorts(12);
@@ -81,7 +82,7 @@ async function balancer(processes, name, frontEnds) {
   return url;
 }
 
-/** Starts all of it; returns where everything is, for `ROOTLIGHT_SERVICE`. */
+/** Starts the whole service; returns its URLs, which the tests read from `ROOTLIGHT_SERVICE`. */
 export async function start(processes) {
   const chain = processes.rootlight('chain', 'dev', '--http-port', '0');
   const [stores, database, control] = await Promise.all([redis(processes), postgres(processes), chain]);

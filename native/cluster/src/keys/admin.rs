@@ -28,7 +28,7 @@ pub const MAX_PAGE: u32 = 1_000;
 /// The keys of a service on many machines, for commands.
 pub struct ClusterKeys {
     pub(super) connection: LazyConnection,
-    /// `None` if it cannot be reached: front ends then learn of changes from the database.
+    /// `None` if the store cannot be reached: front ends then learn of changes from the database.
     store: Option<Arc<HotStore>>,
     seal: Seal,
 }
@@ -44,7 +44,8 @@ impl std::fmt::Debug for ClusterKeys {
 pub struct KeyPage {
     /// The keys, by the time they were made.
     pub keys: Vec<KeySummary>,
-    /// Where the next page begins: the id of the last key, or what [`ClusterKeys::search`] takes; `None` on the last page.
+    /// Where the next page begins: for [`ClusterKeys::list`] the id of the last key, for [`ClusterKeys::search`] the text that
+    /// it takes; `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -193,7 +194,7 @@ async fn insert(
             (&to_bigint(created), Type::INT8),
             (&text, Type::TEXT),
         ];
-        // Another key may have the id.
+        // No row returns if another key has the id: the next random key has another id.
         let Some(row) = client.query_typed_opt(query, &values).await? else { continue };
         let id = key.id().to_owned();
         let number = u32::try_from(row.try_get::<_, i32>(0)?)
@@ -204,8 +205,8 @@ async fn insert(
 
 /// Writes a changed key under a new revision, which it returns.
 ///
-/// The revision is at least the time in milliseconds, so that it is above those that a replica lacked when it became the
-/// primary, and which front ends may know.
+/// The revision is at least the time in milliseconds. A replica may become the primary before it has the newest revisions, which
+/// front ends know already; the next revision must be above these too.
 async fn update(transaction: &Transaction<'_>, record: &KeyRecord) -> Result<i64, ClusterKeyError> {
     let query = "UPDATE service.state SET revision = \
                  greatest(revision + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING revision";

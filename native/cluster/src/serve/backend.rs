@@ -1,4 +1,4 @@
-//! A backend as the upstream of a front end, which is also looked at when another front end has seen a new block.
+//! A backend as the upstream of a front end. The front end asks it for new blocks also when another front end has seen one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,8 @@ use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamResu
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// How long a front end that is told of new blocks waits before it asks a backend that signals one.
+/// How long a front end waits for another front end's announcement of a block, before it asks the backend that has signalled
+/// the block.
 const DELAY: Duration = Duration::from_millis(400);
 
 struct SignalledBackend {
@@ -42,8 +43,8 @@ struct AnnouncementState {
 }
 
 impl AnnouncementState {
-    /// Waits until this front end has to ask the backends itself: at once, or when no other one has told of a block for a
-    /// moment.
+    /// Waits until this front end has to ask the backends itself. Without another front end that announces blocks this is at
+    /// once, otherwise when there was no announcement for twice [`DELAY`].
     async fn missed(&self) {
         while self.is_relayed.load(Ordering::Relaxed) {
             tokio::time::sleep(DELAY).await;
@@ -56,7 +57,7 @@ impl AnnouncementState {
 }
 
 impl NewBlocks {
-    /// Adds the signal to each backend. To be called inside a runtime.
+    /// Adds the signal to each backend. The caller is inside a runtime of tokio.
     pub fn watch(backends: Vec<SharedUpstream>) -> (Vec<SharedUpstream>, Self) {
         let mut signals = Self::default();
         let watched = backends.into_iter().map(|inner| {

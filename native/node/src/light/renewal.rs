@@ -18,8 +18,8 @@ use super::shared_light::SharedLight;
 /// Time between two looks at the upstreams' chain.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Looks in a row at which no upstream has the verified head. At one, the upstreams may just have moved to a heavier branch,
-/// which synchronization follows.
+/// A chain has begun anew if at so many looks in a row no upstream has the verified head. At a single look, the upstreams may
+/// just have moved to a heavier branch, which synchronization follows.
 const LOOKS: u32 = 2;
 
 /// Looks at the upstreams' chain until the service is dropped.
@@ -39,7 +39,8 @@ pub(super) async fn watch(shared: Arc<SharedLight>, upstreams: Vec<SharedUpstrea
     }
 }
 
-/// Whether all upstreams that answer have another block at the verified head, or none. One that does not answer says nothing.
+/// Whether all upstreams that respond have another block at the height of the verified head, or none. An upstream that does
+/// not respond does not count; without any response the head is not lacked.
 async fn lacked(network: &Network, upstreams: &[SharedUpstream], number: u64, hash: B256) -> bool {
     let shown = join_all(upstreams.iter().map(|upstream| block_of(network, upstream, number))).await;
     let mut known = shown.into_iter().flatten().map(|header| header.map(|header| header.hash())).peekable();

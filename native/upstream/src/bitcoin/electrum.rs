@@ -24,7 +24,8 @@ const VERSION: &str = concat!(r#"["rootlight "#, env!("CARGO_PKG_VERSION"), r#""
 /// Most bytes that a server may send in answer to one call: 144 coinbases of usual length are 0.3 MB.
 const CALL_BYTES: usize = 8 * 1024 * 1024;
 
-/// Most messages of one call that answer none of its requests, such as notices of new blocks since the last call.
+/// Most messages that a call skips because they answer none of its requests, such as notices of new blocks since the last
+/// call.
 const STRAYS: usize = 256;
 
 /// Deepest branch: no block has more transactions than a tree of this depth has leaves.
@@ -254,7 +255,7 @@ fn transaction_request(hash: &B256) -> UpstreamRequest {
     UpstreamRequest::new("blockchain.transaction.get", params)
 }
 
-/// The bytes of a transaction. Whether it has the hash that the server stated shows in its proof.
+/// The bytes of a transaction. The check of its proof shows whether the transaction has the hash that the server stated.
 fn transaction(text: &str) -> Result<Vec<u8>, &'static str> {
     if text.len() > 2 * MAX_COINBASE_LEN {
         return Err("the coinbase is longer than any that is read");

@@ -20,7 +20,8 @@ use crate::light::service::LightService;
 /// Proposed heights are multiples of this number, which makes them easy to compare by eye.
 const ROUND: u64 = 1_000;
 
-/// Default number of blocks above a checkpoint: the depth at which REMASC pays and peg-outs are signed.
+/// Default number of blocks above a checkpoint: at this depth, REMASC pays the fees of a block of the main network, and
+/// peg-outs are signed.
 pub const DEPTH: u64 = 4_000;
 
 /// Time limit for one source to supply its headers.
@@ -43,7 +44,7 @@ pub enum ProposeError {
     /// The sources state different blocks or total difficulties.
     #[error("the sources do not agree about block {number}: {}", .statements.join("; "))]
     Disagreement { number: u64, statements: Vec<String> },
-    /// Too few sources of Bitcoin's chain show one above the built-in checkpoint.
+    /// Fewer than two sources show a part of Bitcoin's chain above the built-in checkpoint.
     #[error("{given} of the sources of Bitcoin's chain show it, at least two are needed: {}", .failures.join("; "))]
     TooFewBitcoin { given: usize, failures: Vec<String> },
     /// Sources of Bitcoin's chain show different blocks at the end of a period.
@@ -175,8 +176,8 @@ async fn block(
     Ok((header, block.total_difficulty))
 }
 
-/// Returns the common statement, if all are the same. The hash covers number, parent, difficulty, time and
-/// state root.
+/// Returns the statement of all sources, if they state the same hash and total difficulty. The hash covers number, parent,
+/// difficulty, time and state root.
 fn agreed(
     number: u64,
     sources: &[SharedUpstream],
@@ -218,7 +219,7 @@ async fn verify(
 }
 
 impl fmt::Display for CheckpointProposal {
-    /// Writes the lines of `src/consensus/checkpoint.rs`.
+    /// Writes the checkpoint as lines of Rust, for `src/consensus/checkpoint.rs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { number, hash, total_difficulty } = &self.checkpoint;
         let (from, to) = self.verified;

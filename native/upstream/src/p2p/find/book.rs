@@ -23,7 +23,7 @@ const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
 /// Failures after which a node that was never connected and does not answer discovery is forgotten.
 const HOPELESS: u32 = 3;
 
-/// A node that has not answered for so many seconds does not answer discovery.
+/// A node that has not answered for this many seconds counts as one that does not answer discovery.
 const SILENT_SECONDS: u64 = 600;
 
 /// The nodes that have answered discovery, of this run and, with a folder, of earlier ones.
@@ -120,7 +120,7 @@ impl NodeBook {
             // A node that moves keeps its record of lies.
             Some(known) => {
                 (known.node, known.seen) = (node, now);
-                // It was away, or this machine was; what failed before may work now.
+                // The node or this machine was offline, so a connection that failed before may work now.
                 known.reset_failures();
             }
             None => pages.insert(KnownNode::new(node, now), now),
@@ -130,7 +130,7 @@ impl NodeBook {
         self.changed();
     }
 
-    /// A state server of the network's data has this address. There is room for these few, whatever others fill the book with.
+    /// The network's data names this node as a state server. There are few, so they have room beyond the book's limits.
     pub(super) fn add_state_server(&self, node: NodeRecord) {
         let mut pages = self.pages();
         let known = pages.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
@@ -152,8 +152,8 @@ impl NodeBook {
         }
     }
 
-    /// A node no longer answers discovery. It is forgotten if it never was of use: after an outage of our own network, the
-    /// others are where they were.
+    /// A node no longer answers discovery. It is forgotten if it never was of use. Nodes that were of use stay, because after an
+    /// outage of our own network they still have their addresses.
     pub(super) fn lost(&self, id: &NodeId) {
         self.pages().forget(id, |_| true);
     }
@@ -245,7 +245,8 @@ impl Drop for NodeBook {
 }
 
 impl BookState {
-    /// Adds a node, if there is room in its network. The one seen least lately makes room in a full book.
+    /// Adds a node, if its network has room. From a full book the node leaves that was seen least lately; a node that was caught
+    /// leaves only after all others, so that its lie is remembered.
     fn insert(&mut self, known: KnownNode, now: u64) {
         if !self.network_has_room(known.node.address.ip()) {
             return;
