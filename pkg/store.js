@@ -297,7 +297,7 @@ function keyed(store, name) {
   const key = (index) => `${name}/${index}`;
   const has = async (index) => isPage(await store.get(key(index)));
   return {
-    // Such a store does not list its keys. The end is searched in steps that double, then by bisection.
+    // The caller's store does not list its keys. The end is searched in steps that double, then by bisection.
     async count() {
       let [low, high] = [0, 1];
       while (high < MOST && (await has(high - 1))) [low, high] = [high, high * 2];

@@ -1,4 +1,4 @@
-// Who may call the server of the package's program. The cases are those of native/server/src/access.rs.
+// Which callers the server of the package's program admits. The cases are those of native/server/src/access.rs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { accessOf } from '../bin/access.js';

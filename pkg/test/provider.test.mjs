@@ -140,7 +140,7 @@ test('an upstream that lies is named in the event, and the answer is proven by a
     assert.equal(upstream, 'upstream 0');
     assert.match(method, /getProof|getWitness/);
     assert.ok(rule.length > 0);
-    // It is reported once.
+    // The same fault is reported once.
     await ask('eth_getBalance', accounts[0], '0x2');
     const all = await events(count + 1);
     assert.equal(all.flatMap((event) => event.caught).filter((record) => record.rule === rule && record.method === method).length, 1);

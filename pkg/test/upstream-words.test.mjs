@@ -105,7 +105,7 @@ test('a page is told what to do about a node that it cannot reach', () => {
 });
 
 test('a browser’s page is told of a node that does not allow it, and of one that is not there', LIMIT, async () => {
-  // It answers everybody, and names no page in its headers.
+  // This node answers every caller, and its headers allow no page.
   const strict = await listen(createServer((request, response) => response.end('{"jsonrpc":"2.0","id":1,"result":"0x1f"}')));
   const gone = await listen(createServer(() => {}));
   await gone.close();

@@ -139,7 +139,7 @@ test('methods that act on the wallet\'s chain wait until it is the provider\'s, 
   for (const params of forms) for (const method of FREE) assert.equal(await code(ask(method, params)), 'answered', method);
   wallet.chainId = 30;
   for (const method of BOUND) assert.equal(await code(ask(method, [{}])), 'answered', method);
-  // It does nothing when it has moved without a word.
+  // The rules refuse when the wallet has changed its chain without an event.
   wallet.chainId = '0x1';
   for (const method of BOUND) assert.equal(await code(ask(method, [{}])), 4901, method);
 });

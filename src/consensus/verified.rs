@@ -14,13 +14,13 @@ use crate::types::{Header, SealedHeader};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// It is a checkpoint or genesis, whose hash is trusted.
+    /// The header is a checkpoint or genesis, whose hash is trusted.
     Trusted,
-    /// It is an ancestor of an accepted header, whose hash commits to it.
+    /// The header is an ancestor of an accepted header, whose hash commits to it.
     HashLinked,
-    /// It was checked by every header rule as the child of an accepted header.
+    /// The header was checked by every header rule as the child of an accepted header.
     Mined(Seal),
-    /// It has the requested hash and its own proof of work, but is not connected to the chain.
+    /// The header has the requested hash and its own proof of work, but is not connected to the chain.
     Alone(Seal),
     /// The host's own node shows it, which is trusted.
     OwnNode,

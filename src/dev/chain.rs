@@ -250,7 +250,7 @@ impl DevChain {
     /// Changes the clock as [`Self::clock_mut`] does, unless the change fails.
     ///
     /// # Errors
-    /// Those of the change.
+    /// The errors of the change.
     pub fn change_clock<T>(
         &mut self,
         change: impl FnOnce(&mut Clock) -> Result<T, DevError>,

@@ -25,7 +25,7 @@ impl DevChain {
     /// nothing has changed.
     ///
     /// # Errors
-    /// Those of [`Self::rollback`], of [`Self::mine`] and of `fill`; [`DevError::NotMined`] if a block cannot hold all its
+    /// The errors of [`Self::rollback`], [`Self::mine`] and `fill`; [`DevError::NotMined`] if a block cannot hold all its
     /// transactions.
     pub fn reorganise<E: From<DevError>>(
         &mut self,

@@ -6,7 +6,7 @@ use crate::state::{Fact, Facts};
 /// Why a handler stopped without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// It misses these facts; run it again once they are known.
+    /// The handler misses these facts; run it again once they are known.
     Missing(Facts),
     /// There is no proven answer.
     Refused(Refusal),

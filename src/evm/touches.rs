@@ -3,7 +3,7 @@
 //! Two transactions in different parallel lists must not touch the same key if one of them writes it. The
 //! reference node counts every key that its repository is asked for, at the time of the request. Touches of
 //! reverted frames are kept. The result therefore depends on how far an operation proceeds before it fails.
-//! It computes its price, pays it, checks its conditions, and then moves value and loads code. Requests made
+//! An operation computes its price, pays it, checks its conditions, and then moves value and loads code. Requests made
 //! before a failure count; those that would follow do not.
 //!
 //! | operation | proceeds to | read | written |

@@ -22,7 +22,7 @@ impl core::error::Error for SyncFault {}
 impl fmt::Display for SyncFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
-            // These are not about a block.
+            // These causes are not about a block.
             SyncCause::BadHeight | SyncCause::Dishonest(_) | SyncCause::TooLittleWork(_) => self.cause.fmt(f),
             cause => write!(f, "block {}: {cause}", self.number),
         }

@@ -318,7 +318,7 @@ impl<S: LockKind> SharedClient<S> {
     /// Stores the transactions and receipts of a block that the host has from elsewhere.
     ///
     /// # Errors
-    /// They are not those of the same block. Nothing is stored.
+    /// Transactions and receipts are not of the same block. Nothing is stored.
     pub fn keep_block(&self, body: VerifiedBody, receipts: VerifiedReceipts) -> Result<(), BodyError> {
         receipts.matches(&body)?;
         let block_bytes = body.bytes().saturating_add(receipts.bytes());

@@ -153,7 +153,7 @@ const WITHOUT_HEADERS: [&str; 35] = [
     "net_version",
     "ots_getApiLevel",
     "rootlight_checkpoint",
-    // They give Bitcoin's chain, which proves itself.
+    // These methods give Bitcoin's chain, which proves itself.
     "rootlight_getBitcoinHeaders",
     "rootlight_getBitcoinTags",
     "rootlight_syncStatus",

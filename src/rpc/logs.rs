@@ -67,7 +67,7 @@ enum OneOrMany {
 /// the range open.
 ///
 /// # Errors
-/// Those of the parameters, and those of the look-up of a block.
+/// The errors of the parameters, and of the look-up of a block.
 pub fn filter_spec(view: &dyn View, position: usize, params: Params<'_>) -> Result<FilterSpec, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;

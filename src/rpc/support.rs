@@ -11,11 +11,11 @@ use super::{
 /// The support of a method in a mode.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Support {
-    /// It answers.
+    /// The method answers.
     Works,
-    /// It answers within this limit.
+    /// The method answers within this limit.
     Partly(&'static str),
-    /// It answers with this error.
+    /// The method answers with this error.
     Refused(RpcError),
 }
 

@@ -91,7 +91,7 @@ fn started(network: Network, config: ClientConfig, options: SyncOptions) -> Clie
 /// How an upstream responds to a request.
 pub(super) enum Behavior<'a> {
     Answers(&'a mut Mined),
-    /// It accepts the request and never responds.
+    /// The upstream accepts the request and never responds.
     Silent,
     Fails,
 }
@@ -361,7 +361,7 @@ fn a_late_chain_wins_if_it_is_heavier() {
         assert!(client.sync().is_synced());
         assert_eq!(client.sync().chain().unwrap().head().hash(), first);
         let mut ways = [Behavior::Answers(&mut early), Behavior::Answers(&mut late)];
-        // It responds to the earlier request, and to those that follow.
+        // The late upstream responds to the earlier request, and to those that follow.
         run(&mut client, &mut ways, unix, 70_000, 200_000);
         let head = client.sync().chain().unwrap().head().hash();
         assert_eq!(head, if late_is_heavier { second } else { first });

@@ -94,7 +94,7 @@ impl Watchdog for Over {
 #[test]
 fn the_search_for_a_cell_ends_with_the_time_of_its_message() {
     let mut dev = dev(Mining::Manual);
-    // It reads slot 1, and then loops without end.
+    // The contract reads slot 1, and then loops without end.
     dev.get("anvil_setCode", json!([NOBODY, "0x600154505b600456"]));
     let endless = dev.refused("anvil_dealERC20", json!([BOB, NOBODY, "0x5"]));
     dev.chain().interrupt_by(Interrupts::by(Arc::new(Over)));
@@ -110,9 +110,9 @@ fn a_token_without_a_cell_for_the_value_is_refused() {
         "0x",
         // The balance is twice the value of slot 1.
         "0x60015460020260005260206000f3",
-        // It is always 5, and slot 1 is read, too.
+        // The balance is always 5, and slot 1 is read, too.
         "0x60015450600560005260206000f3",
-        // It reverts.
+        // The call reverts.
         "0x60015460006000fd",
     ] {
         dev.get("anvil_setCode", json!([NOBODY, code]));

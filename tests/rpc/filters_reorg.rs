@@ -423,7 +423,7 @@ fn only_the_newest_pending_transactions_are_kept() {
     (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number), 0.into()));
     let changes = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
     assert_eq!((changes.len(), changes[0], changes[9_999]), (10_000, transaction(1), transaction(10_000)));
-    // Those that another host adds are no more.
+    // A filter from another host keeps no more transactions either.
     let pending = (0..=MAX_PENDING).map(transaction).collect();
     let lent = ExportedFilter { pending, ..filters.export(id).unwrap() };
     filters.import(id, lent, 1);

@@ -232,7 +232,7 @@ fn missing_surplus_and_malformed_parameters_are_refused() {
 #[test]
 fn methods_that_are_only_named_answer() {
     let table = table();
-    // Those about the server's bans: native/server/tests/methods/modes.rs.
+    // The methods about the server's bans are tested in native/server/tests/methods/modes.rs.
     let of_core = |method: &&Value| method["params"].is_null() && !name(method).starts_with("sco_");
     for method in list(&table["methods"]).iter().filter(of_core) {
         let called = name(method);

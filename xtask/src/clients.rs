@@ -54,7 +54,7 @@ const PACKAGE: [&str; 8] = [
     "tests/clients/documents.test.mjs",
 ];
 
-/// Those of the client libraries that the program of the npm package passes too: it has no API keys, and no `rpc.discover`.
+/// The tests of client libraries that the npm package's program passes too, which has no API keys and no `rpc.discover`.
 pub(crate) const OF_PACKAGE: [&str; 4] = [
     "tests/clients/ethers.test.mjs",
     "tests/clients/events.test.mjs",

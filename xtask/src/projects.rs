@@ -74,7 +74,7 @@ pub(crate) fn examples(log: &mut StepOutput) -> StepResult {
     };
     log.run(in_browser(Cmd::new("node --test --test-reporter=tap tests/clients/vite.test.mjs")))?;
     let run = in_browser(Cmd::new("node tests/clients/examples.mjs"));
-    // They install several hundred packages and build with five bundlers.
+    // The examples install several hundred packages and build with five bundlers.
     log.run(run.env("CARGO_TARGET_DIR", target_dir()).limit(20 * 60))?;
     Ok(String::new())
 }

@@ -32,7 +32,7 @@ pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     let units = copy(&copies).map_err(|e| format!("{}: {e}", copies.display()))?;
     let verify = Cmd::new("systemd-analyze verify --man=no");
     let said = log.run(units.iter().fold(verify, |cmd, unit| cmd.arg(unit)))?;
-    // It reports keys that it does not know and succeeds.
+    // systemd-analyze reports keys that it does not know and succeeds.
     if said.contains("ignoring") {
         return Err(said);
     }

@@ -236,7 +236,7 @@ impl PostgresServer {
     /// Starts the server again after [`Self::end`].
     ///
     /// # Panics
-    /// It does not answer in time.
+    /// The server does not answer in time.
     pub fn run(&self) {
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file");
         let postgres = self.programs.join("postgres");
@@ -307,7 +307,7 @@ impl PostgresServer {
     /// Ends the server: at once without cleaning up (`QUIT`), or after its connections were closed (`INT`).
     ///
     /// # Panics
-    /// It does not end.
+    /// The server does not end.
     pub fn end(&self, signal: &str) {
         let child = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut child) = child else { return };
@@ -362,7 +362,7 @@ struct Times {
     id: u32,
     parent: u32,
     own: Duration,
-    /// Those of children that have ended.
+    /// Processor time of children that have ended.
     children: Duration,
 }
 

@@ -161,7 +161,7 @@ async fn retention_drops_whole_partitions_and_keeps_the_rest_readable() {
     assert_eq!((status.floor, status.covered), (200, vec![(200, 350)]));
     let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'rootlight.logs'::regclass";
     assert_eq!(database.number(partitions).await, 3);
-    // They are not made again.
+    // Partitions that exist are not made again.
     writer.prepare(350).await.unwrap();
     assert_eq!(database.number(partitions).await, 3);
     assert_eq!(writer.drop_below(250).await.unwrap(), 0);

@@ -251,7 +251,7 @@ fn backfill(
     }
     let trusted = self::start(Some("built-in"), network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
-    // It asks no Bitcoin sources, and its headers have a file of their own.
+    // This second client asks no Bitcoin sources, and stores its headers in a file of their own.
     let options = LightOptions { min_bitcoin: None, ..options.clone() };
     open(network.clone(), trusted, upstreams.to_vec(), options, folder.clone()).map(Some)
 }

@@ -195,7 +195,7 @@ impl Server {
         let shared = Arc::new(shared);
         let slots = ConnectionSlots::new(shared.limits.connections);
         let connections = Connections { shared: shared.clone(), slots, tls };
-        // They end with this function: aborted when the set is dropped.
+        // The tasks of this set end with this function, because dropping the set aborts them.
         let mut beside = JoinSet::new();
         if let Some(listener) = metrics {
             beside.spawn(observer::serve(listener, shared.clone()));

@@ -24,9 +24,9 @@ pub struct CurrentSource {
 /// Why a source should be replaced by another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dismissal {
-    /// It sent data that no honest source sends. The text is the evidence.
+    /// The source sent data that no honest source sends. The text is the evidence.
     Lied(String),
-    /// It is useless for this reason; it may be honest.
+    /// The source is useless for this reason, and may be honest.
     Useless(String),
 }
 

@@ -155,7 +155,7 @@ async fn a_long_message_that_no_batch_waits_for_is_a_flood() {
     });
     assert!(matches!(error.await, Some(UpstreamError::Malformed(_))));
     assert!(fixture.link.failures >= fixture.link.config.attempts);
-    // It may be that long while a batch waits.
+    // A message may be that long while a batch waits.
     let mut fixture = LinkFixture::new();
     let answer = fixture.ask(false);
     let serving = fixture.serve(|mut socket| async move {

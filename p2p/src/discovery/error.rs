@@ -40,16 +40,16 @@ pub enum Ignored {
     /// The datagram is malformed.
     #[error(transparent)]
     Malformed(#[from] DatagramError),
-    /// It belongs to another network.
+    /// The datagram belongs to another network.
     #[error("network {0}")]
     Network(u64),
-    /// An answer to nothing that was asked there.
+    /// The datagram answers a question that this node did not ask its sender.
     #[error("answer to no question")]
     Unasked,
-    /// A question of a node that has not shown that its address is its own.
+    /// The datagram asks something, and its sender has not shown that it receives at its address.
     #[error("node not bonded")]
     NotBonded,
-    /// It was signed with our own key.
+    /// The datagram was signed with our own key.
     #[error("own datagram")]
     Own,
 }

@@ -1,5 +1,5 @@
 // A chain whose headers are as long as those of the main network, with its rules but for difficulty and two forms, and cheap proofs of work.
-// It is mined here, by other code than that under test.
+// This file mines the chain, with code of its own and not that under test.
 import { createHash } from 'node:crypto';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { list, string } from './headers.mjs';

@@ -51,7 +51,7 @@ const FOLLOWING_BYTES: usize = 128 << 20;
 pub(crate) enum FirstRun {
     /// Its answer; `None` if it needs none.
     Done(Option<String>),
-    /// It needs the responses to a round of requests.
+    /// The message needs the responses to a round of requests.
     Fetches(Box<Session>, Round),
 }
 

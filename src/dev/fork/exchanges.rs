@@ -29,9 +29,9 @@ type Exchange = (usize, Vec<UpstreamRequest>, Arc<[UpstreamResponse]>);
 /// Why a fetch has not ended well.
 #[derive(Debug)]
 pub enum Stop {
-    /// It needs the responses of the upstream with this index to these requests.
+    /// The fetch needs the responses of the upstream with this index to these requests.
     Ask(usize, Vec<UpstreamRequest>),
-    /// Something cannot be had.
+    /// The upstreams do not supply the data.
     Failed(ForkError),
 }
 

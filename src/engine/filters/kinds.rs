@@ -254,7 +254,7 @@ impl Pending {
 /// Whether the chain is synchronizing.
 #[derive(Debug, Clone)]
 pub(super) struct Syncing {
-    /// It was so at the last poll.
+    /// Whether synchronization was in progress at the last poll.
     in_progress: bool,
 }
 

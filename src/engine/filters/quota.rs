@@ -53,7 +53,7 @@ impl FilterUsage {
 /// Drops filters until there is room for so many more of an asker, with so many bytes.
 ///
 /// # Errors
-/// They are more than the asker's part.
+/// The new filters are more than the asker's part.
 pub(super) fn make_room(
     installed: &mut Vec<InstalledFilter>,
     asker: Asker,

@@ -65,7 +65,7 @@ impl ReportedBlocks {
     /// lower. The first poll of a filter with logs reports those of an older view too.
     ///
     /// # Errors
-    /// Those of `logs` and as the look-ups of the view. Nothing is changed.
+    /// The errors of `logs` and of the look-ups in the view. After an error nothing has changed.
     pub(super) fn advance(
         &mut self,
         view: &dyn Chain,

@@ -1,6 +1,6 @@
 //! Native contracts: the rules under which they exist, their prices and their results.
 //!
-//! They call cryptographic code directly, because `revm`'s own table would link every curve that it supports.
+//! These contracts call cryptographic code directly, because `revm`'s own table would link every curve that it supports.
 
 mod abi;
 mod bitcoin;

@@ -533,7 +533,7 @@ fn proven_uncles_are_own_and_count() {
     assert_eq!(judge.commitments().awaited(), 0);
     assert_eq!((after.tags.own, after.tags.kin), (before.tags.own + 1, before.tags.kin - 1));
     assert_eq!(after.counts.recent, before.counts.recent + 1);
-    // It stands behind its parent, not behind its sibling.
+    // The uncle's Bitcoin block is evidence for the uncle's parent, not for its sibling.
     let evidence = |number| judge.evidence(number, &chains.bitcoin(), &after, chains.now()).bitcoin_blocks;
     assert_eq!((evidence(uncle.number - 1), evidence(uncle.number)), (1, 0));
 }

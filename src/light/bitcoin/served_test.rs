@@ -160,9 +160,9 @@ fn coinbases_are_asked_for_from_where_a_close_rival_leaves() {
     };
     assert_eq!(beside(280, 19), Some(208));
     assert_eq!(beside(280, 17), Some(223), "three blocks behind");
-    // Those of a deep rival would have no room.
+    // The coinbases from where a deep rival leaves would have no room.
     assert_eq!(beside(100, 199), Some(157));
-    // A client that was shown no rival has all that others ask for whom a source shows one.
+    // Other clients may be shown a rival, and ask this one for coinbases: it has all that they ask for.
     assert_eq!(followed(&headers).missing_coinbases().last(), Some(&223));
     for depth in 1..DEEP_REORGANISATION {
         assert_eq!(beside(300 - depth, depth as usize), Some(223), "{depth} blocks deep");

@@ -184,7 +184,7 @@ fn headers_and_coinbases_are_learnt_from_an_upstream() {
     let follower = client.sync.bitcoin().unwrap();
     assert_eq!(follower.chain().tip(), server.0.chain().tip());
     assert_eq!((follower.chain().start().height, follower.coinbases().len()), (0, 78));
-    // It is not asked again at once; later for what is new.
+    // The source is not asked again at once; later it is asked for new blocks.
     assert_eq!(client.ask(0, |request| server.answer(request)).len(), 0);
     client.millis = minutes(1);
     assert_eq!(client.ask(0, |request| server.answer(request)), [r#"Headers["0xb5","0x7e0"]"#]);

@@ -65,7 +65,7 @@ impl UpstreamExchange<'_> {
         }
     }
 
-    /// Ends the present turn, which may be another upstream's, and remembers how fast it went.
+    /// Ends the present lease, which another upstream may hold, and remembers the rate of its headers.
     fn finish_lease(&mut self) {
         let Some(lease) = self.leases.lease.take() else { return };
         let elapsed = self.now.millis.saturating_sub(lease.began).max(1);
@@ -73,7 +73,7 @@ impl UpstreamExchange<'_> {
             if index == lease.holder {
                 peer.source.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
             } else if !peer.search.at_end {
-                // It has waited for its turn.
+                // This upstream has waited for the lease.
                 peer.end_pause();
             }
         }

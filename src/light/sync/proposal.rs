@@ -11,9 +11,9 @@ use crate::{consensus::WorkStart, light::header_window::HeaderWindow};
 /// How the block is found at which the chain starts.
 #[derive(Debug)]
 pub(super) enum ChainStart {
-    /// The host trusts it.
+    /// The host trusts the block.
     Trusted,
-    /// It is elected by this rule among the proposals of the upstreams, one for each.
+    /// The block is elected by this rule among the proposals of the upstreams, one for each.
     Elected { rule: ElectionRule, proposals: Vec<Proposal> },
 }
 

@@ -1,7 +1,7 @@
 //! The objects of the call tracer (`callTracer`).
 //!
-//! They are written as text in one pass over the calls, without values in between: most of the time of a traced call would go
-//! into these.
+//! The objects are written as text in one pass over the calls. Intermediate JSON values would take most of the time of a traced
+//! call.
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec, vec::Vec};
 

@@ -28,7 +28,7 @@ pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: A
     let hash = transaction.hash();
     match chain.submit(transaction, from, now) {
         Ok(_) => {}
-        // It stays in the pool, so its sender is told its hash.
+        // The transaction stays in the pool, so its sender is told its hash.
         Err(DevError::NotMined) if chain.pool().get(&hash).is_some() => {}
         Err(error) => return Err(not_sent(error).into()),
     }

@@ -1,6 +1,6 @@
 //! Generates the JavaScript side of a WebAssembly module, for the `web` target of wasm-bindgen.
 //!
-//! It does what wasm-bindgen's command line tool does with the options that the package needs. That tool contains a test
+//! The output equals that of wasm-bindgen's command line tool with the options that the package needs. That tool contains a test
 //! runner with an HTTP server and a client too, and takes twice as long to compile.
 #![forbid(unsafe_code)]
 

@@ -57,11 +57,11 @@ impl StepSubject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepOutcome {
-    /// It worked.
+    /// The step worked.
     Ok,
-    /// It did not work.
+    /// The step did not work.
     Failed,
-    /// It was not tried.
+    /// The step was not tried.
     Skipped,
 }
 

@@ -233,7 +233,7 @@ async fn unfinished_messages_end_for_room() -> bool {
     let honest = FakePeer::start(200, given);
     let upstream = honest.upstream(&limits);
     let mut results = Vec::new();
-    // They are left while others wait for the room.
+    // The client leaves the greedy peers while other requests wait for bytes of the budget.
     for _ in 0..240 {
         results = upstream.request(vec![requests[0].clone()]).await;
         if results[0].is_ok() {
@@ -325,7 +325,7 @@ async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting()
         let upstream = unfinished_upstream(&limits).await;
         asking.push(tokio::spawn(async move { upstream.request_reserved(call()).await }));
     }
-    // They leave too little for the response of another one.
+    // The messages of these upstreams leave too little of the budget for the response of another upstream.
     taken(&limits, 58 << 20).await;
     another_upstream_is_read(&limits).await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);

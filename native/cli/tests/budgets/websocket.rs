@@ -93,7 +93,7 @@ async fn messages_over_websocket_that_do_not_end_take_room_and_keep_no_other_ups
     let (upstreams, _) = upstreams(&limits, 1).await;
     let asking = upstreams.into_iter().map(|upstream| async move { upstream.request(call()).await });
     let asking: Vec<_> = asking.map(tokio::spawn).collect();
-    // They leave too little for the response of another one.
+    // The messages of these upstreams leave too little of the budget for the response of another upstream.
     taken(&limits, 3 * 2 * BYTES).await;
     another_upstream_is_read(&limits).await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);

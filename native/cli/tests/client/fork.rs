@@ -446,7 +446,7 @@ async fn contents_that_one_run_reads_do_not_evict_each_other() {
             })
         };
         let before = read(1..1_500, 1..1);
-        // These and those of the run before are more than are kept.
+        // The headers of this run and of the run before are more than the fork keeps.
         (before, read(1_500..3_500, 3_500..4_990), read(1..2_400, 2_400..4_800))
     };
     let read = tokio::task::spawn_blocking(reading).await.unwrap();

@@ -158,7 +158,7 @@ async fn an_upstream_that_hangs_loses_its_turns() {
     fixture.ask_all(ACCOUNTS..2 * ACCOUNTS).await;
     let after = fixture.proofs();
     let [hanging, other] = [0, 1].map(|index| after[index] - before[index]);
-    // It is asked still when the other is slow for once.
+    // The hanging upstream is still asked when the other one is slow for once.
     assert!(other >= 10 && hanging * 3 <= other, "{hanging} and {other}");
 }
 

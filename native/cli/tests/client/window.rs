@@ -63,7 +63,7 @@ pub(crate) struct ChainUpstream {
 }
 
 impl ChainUpstream {
-    /// It lacks this many of the newest headers.
+    /// An upstream that lacks this many of the newest headers.
     pub(crate) fn behind(newest: usize) -> Arc<Self> {
         let head = headers().len() - 1 - newest;
         Arc::new(Self { head: head.into(), asked: Mutex::default(), bytes: 0.into() })
@@ -183,7 +183,7 @@ async fn a_restart_by_window_asks_for_what_is_new() {
             assert!(began.elapsed() < Duration::from_secs(60), "lowest {lowest}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // It is stored at the next poll at the latest.
+        // The window is stored at the next poll at the latest.
         tokio::time::sleep(Duration::from_millis(500)).await;
         close(service, folder.path()).await;
         assert!(!folder.path().join(FILE).exists(), "headers above a checkpoint have a file of their own");

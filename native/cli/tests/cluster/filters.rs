@@ -127,7 +127,7 @@ async fn filters_of_other_rights_or_of_another_key_do_not_exist_at_any_front_end
                 "at {at}"
             );
         }
-        // They are still there for the rights that they were made with.
+        // The filters still exist for callers with the rights under which they were made.
         for id in &ids {
             let answer = ask(&fixture, (at + 1) % 3, &wide, "eth_getFilterChanges", json!([id])).await;
             assert_eq!(answer, json!([]), "at {at}");

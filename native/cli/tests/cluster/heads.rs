@@ -198,7 +198,7 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     }
     assert_eq!(shown, "b:2", "the store's clock went back");
 
-    // It goes forward by an hour. A front end that has just reported still counts.
+    // The store's clock goes forward by an hour. A front end that has just reported still counts.
     let Some(fixture) = HeadsFixture::new("clock-forward").await else { return };
     fixture.report("b", "a:1", (0, false), TWO).await;
     fixture.move_times(-3_600_000).await;

@@ -273,7 +273,7 @@ async fn keys_of_the_store_are_found_while_the_database_stalls_under_unknown_ids
     stall.batch_execute("LOCK TABLE service.keys IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let (mut floods, mut good) = (Vec::new(), Vec::new());
     for (turn, key) in keys.iter().enumerate() {
-        // They wait for the database, three turns are more than may.
+        // These look-ups wait for the database; three turns have more of them than may wait.
         let (unknown, known) = (access.clone(), access.clone());
         let ids: Vec<String> = (0..2_000_u32).map(|number| format!("{turn}x{number:06}")).collect();
         floods.push(tokio::spawn(async move { join_all(ids.iter().map(|id| unknown.find(id))).await }));

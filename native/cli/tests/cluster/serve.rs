@@ -151,7 +151,7 @@ async fn follow(fixture: Arc<ServeFixture>, last: u64) -> Vec<u64> {
             let Ok(reported) = serde_json::from_str::<Value>(text) else { continue };
             if let Some(head) = reported["params"]["result"]["number"].as_str() {
                 let head = number(&head.into());
-                // It may tell again of one that was fetched.
+                // The subscription may report a head again that was fetched before.
                 if heads.last().is_none_or(|known| head > *known) {
                     heads.push(head);
                 }

@@ -71,7 +71,7 @@ async fn front_ends_rest_between_reports_while_the_store_is_away() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let reports = store.metrics().refused() - before;
     assert!(reports < 100, "{reports} reports in two seconds");
-    // It goes on alone, with the newest block.
+    // The front end goes on alone, with the newest block.
     fixture.of_chain("evm_mine", json!([])).await;
     fixture.reached().await;
 }

@@ -199,7 +199,7 @@ async fn a_node_that_cannot_be_reached_ends_the_run_soon_and_its_key_is_not_show
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_ends_when_its_time_is_over_and_when_it_is_interrupted() {
     let chain = chain().await;
-    // It takes connections and says nothing.
+    // This peer accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = format!("{}@{}", "ab".repeat(64), silent.local_addr().unwrap());
     let output = chain.balance(&["--peer", &peer, "--for", "1"]).await;

@@ -287,7 +287,7 @@ async fn unfinished(addresses: Vec<u8>, limit: Duration) {
         reserved.push(tokio::spawn(async move {
             // The server reads this when it has room.
             let _ = peer.stream.write_all(&output[..output.len() - 16]).await;
-            // They do not leave by themselves while the other one waits.
+            // These peers do not leave by themselves while the other one waits.
             sleep(10 * LEAVING).await;
         }));
     }

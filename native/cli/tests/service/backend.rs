@@ -23,11 +23,11 @@ pub(crate) enum Mode {
     Honest,
     /// A digit of each answer is another one.
     Lies,
-    /// It has no block above this one.
+    /// The backend has no block above this one.
     Lags(u64),
-    /// It shows a branch that the chain has left behind.
+    /// The backend shows a branch that the chain has left behind.
     Forks(Arc<SideBranch>),
-    /// It does not answer.
+    /// The backend does not answer.
     Hangs,
 }
 

@@ -223,7 +223,8 @@ impl KeyChanges {
     fn note_ahead(&self, revision: i64, read: bool) {
         self.poll.notify_one();
         if read {
-            // It will be with the next statement. A store that was restored from elsewhere must not disturb.
+            // The next statement reads the change from PostgreSQL. No warning, because the store may have been restored from
+            // elsewhere.
             return;
         }
         if self.ahead.swap(revision, Ordering::AcqRel) != revision {

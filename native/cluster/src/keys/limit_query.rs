@@ -22,10 +22,11 @@ pub(super) struct LimitQuery {
 /// The store's verdict on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is within the limits, and counted.
+    /// The message is within the limits, and counted.
     Admitted,
-    /// It fits after so many nanoseconds.
+    /// The message fits the rate after so many nanoseconds.
     Wait(u64),
+    /// The requests of the day are used up.
     Day,
 }
 

@@ -232,7 +232,7 @@ impl Lookups {
                 self.metrics.lookup(Level::Store);
                 // The database does not answer, so the key may have lost these rights.
                 record.rules.operator = false;
-                // It is not remembered, so that the next look-up asks again.
+                // The record is not remembered, so that the next look-up asks again.
                 Ok(CachedLookup::Key(Arc::new(record)))
             }
             None => {

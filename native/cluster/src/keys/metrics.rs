@@ -14,11 +14,11 @@ pub enum Level {
     Store,
     /// In PostgreSQL.
     Database,
-    /// Nowhere.
+    /// Nowhere: there is no such key.
     Absent,
-    /// It could not be asked for.
+    /// The look-up failed.
     Failed,
-    /// It was not asked for, because too many look-ups were going on.
+    /// The look-up was not made, because too many others were going on.
     Refused,
 }
 

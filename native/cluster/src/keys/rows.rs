@@ -69,7 +69,7 @@ pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
 }
 
 pub(super) struct Changed {
-    /// Those that can be read, in order.
+    /// The changed keys whose rows can be read, in order.
     pub(super) keys: Vec<VersionedKey>,
     pub(super) ids: Vec<String>,
     /// The revision of the last one.

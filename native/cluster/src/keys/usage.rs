@@ -156,7 +156,7 @@ impl UsageBook {
         let noted =
             transaction.execute_typed(NOTE, &[(&self.front_end, Type::TEXT), (&number, Type::INT8)]).await?;
         if noted == 0 {
-            // It was written before, and the answer got lost.
+            // This report was written before, and the database's answer got lost.
             return Ok(transaction.rollback().await?);
         }
         Columns::of(chunk).add(&transaction).await?;
@@ -192,7 +192,7 @@ impl Columns {
     fn of(chunk: &[((u64, u32), DayUse)]) -> Self {
         let mut columns = Self::default();
         for ((on, number), used) in chunk {
-            // Such a number is no key's.
+            // No key has a number that the column cannot hold.
             let number = i32::try_from(*number).unwrap_or(NO_NUMBER);
             columns.days.push(day(*on));
             columns.numbers.push(number);

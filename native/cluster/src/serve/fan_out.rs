@@ -206,7 +206,7 @@ impl FanOut {
             let _turn = turn;
             let fetched = tokio::time::timeout(FETCH, self.light.fetch_contents(&block)).await;
             let contents = fetched.ok().flatten().filter(|contents| contents.len() <= LONGEST);
-            // They are known here.
+            // This front end knows the contents now.
             self.settle(&block);
             if let Some(contents) = contents {
                 let contents_key = self.contents_key(&block);

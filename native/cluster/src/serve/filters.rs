@@ -254,7 +254,7 @@ impl SharedFilters {
         if all > most || sizes().any(|(_, bytes)| bytes > MAX_BYTES) {
             return Err(FilterError::TooLarge(most));
         }
-        // They count first, so that no owner has more in the store, whatever fails.
+        // The filters are counted before they are stored, so that no owner has more in the store than the limit, whatever fails.
         self.own(sizes(), owner).await?;
         for (id, value) in new {
             self.put((&self.key(id, owner), name, ("new", u64::MAX)), value, until).await?;

@@ -137,7 +137,7 @@ impl FrontEnd {
             return refused_in(answer, &error);
         }
         if let Err(error) = self.filters.note(&taken).await {
-            // It can be polled all the same.
+            // The filter can be polled all the same.
             debug!("the use of a filter was not noted: {error}");
         }
         answer

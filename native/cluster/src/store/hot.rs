@@ -227,7 +227,7 @@ fn is_no_script(error: &RedisError) -> bool {
 
 /// Why a command has no answer.
 enum CommandFailure {
-    /// It was not sent, or nothing came in time.
+    /// The command was not sent, or no answer came in time.
     Own(HotStoreError),
     /// The server or the connection says so.
     Server(RedisError),

@@ -46,7 +46,7 @@ impl BitcoinServers {
             Router::new().route("/electrum", get(upgrade)).with_state((chain.clone(), slots.clone()));
         let router = esplora::router(chain.clone()).merge(sockets);
         let web = tokio::spawn(async move {
-            // It ends with the task.
+            // The server runs until the task is aborted.
             let _ = serve(web, router).await;
         });
         let electrum = tokio::spawn(accept(electrum, chain, slots));

@@ -189,7 +189,7 @@ mod tests {
         let now = 1_795_000_000;
         let (mainnet, testnet, regtest) = (Network::mainnet(), Network::testnet(), Network::regtest());
         let window = LightStart::Window(mainnet.start_by_work().unwrap());
-        // It is not older for the age of the built-in checkpoints.
+        // The age of the built-in checkpoints has no influence on a start by window.
         for now in [now, now + 5 * 365 * 86_400] {
             assert_eq!(start(None, &mainnet, 1, now), Ok(window));
         }

@@ -18,8 +18,9 @@ use tokio::time::Instant;
 /// How many connections there are at a time, and which may be replaced.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeatLimits {
+    /// Most connections.
     all: usize,
-    /// Those of one address. A house or a cloud of several nodes has one address.
+    /// Most connections from one address, which several nodes behind one router share.
     of_address: usize,
     /// A peer that has asked for nothing that was answered and has sent no transaction for this long can be replaced.
     idle: Duration,

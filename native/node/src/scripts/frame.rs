@@ -28,7 +28,7 @@ pub(super) enum Tag {
     Fault,
     /// An inner call begins.
     Enter,
-    /// It ends.
+    /// An inner call ends.
     Exit,
     /// The transaction has ended.
     Result,

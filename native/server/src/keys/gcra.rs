@@ -1,6 +1,6 @@
 //! The limit of requests per second: the generic cell rate algorithm.
 //!
-//! It is our own, because the crates for it refuse what weighs more than the burst, for ever. Here a heavy message is
+//! No crate for this algorithm fits: they refuse for ever a message that weighs more than the burst. Here a heavy message is
 //! admitted when the whole burst is available, and the next ones wait until the rate has made up for it, so that a low
 //! limit makes a heavy method rare and not unusable.
 

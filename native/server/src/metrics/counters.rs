@@ -72,7 +72,7 @@ pub struct Metrics {
     pub from_upstreams: Counter,
     /// Rounds of requests that were sent to a second backend as well.
     pub hedged: Counter,
-    /// Those of them that the second one answered first.
+    /// Hedged rounds that the second backend answered first.
     pub hedges_won: Counter,
     verification: [Histogram; 2],
     verified: [Counter; 2],

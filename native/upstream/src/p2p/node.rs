@@ -182,9 +182,10 @@ fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<String> {
 /// Which addresses are dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// All: the user has named the node.
+    /// All addresses: the user has named the node.
     Any,
-    /// Those that a node which others told of can have. They are looked at when they are dialled, after any lookup.
+    /// Addresses that an honest node can have, for a node that other nodes have named. The check comes before dialling, after
+    /// the host's name has been looked up.
     Found {
         /// Whether private, loopback and other special addresses are among them.
         private: bool,

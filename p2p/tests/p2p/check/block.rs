@@ -23,7 +23,7 @@ pub(crate) struct CheckedBlock {
 /// Checks a block that was requested by its hash.
 ///
 /// # Errors
-/// It has another hash, or other transactions or uncles than its header commits to.
+/// The block has another hash, or other transactions or uncles than its header commits to.
 pub(crate) fn block(hash: &B256, block: &[u8], network: &Network) -> Result<CheckedBlock, CheckError> {
     let checked = any_block(block, network)?;
     let found = checked.header.header().hash();

@@ -44,7 +44,7 @@ pub(crate) enum CheckError {
     #[error("item {index}: total difficulty {found}, expected {expected}")]
     TotalDifficulty {
         index: usize,
-        /// That of the block before, and the difficulties of the block and its uncles.
+        /// The parent's total difficulty and the difficulties of the block and its uncles, added up.
         expected: U256,
         found: U256,
     },

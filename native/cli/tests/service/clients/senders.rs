@@ -85,8 +85,8 @@ impl TestClient {
 
 /// What became of a signed transaction.
 enum Submitted {
-    /// It has this hash.
+    /// The transaction was accepted and has this hash.
     Is(Value),
-    /// It was refused, because it is in the pool or in a block already.
+    /// The transaction was refused, because it is in the pool or in a block already.
     Refused,
 }

@@ -9,7 +9,7 @@ impl Striker<'_> {
         masters[self.random.usize(..masters.len())]
     }
 
-    /// It comes back empty before a replica takes over.
+    /// Restarts a master, which comes back empty before a replica takes over.
     pub(super) async fn restart_node(&mut self) {
         let master = self.any_master();
         let servers = self.service.servers.clone();

@@ -50,7 +50,7 @@ impl TokenCheck {
         if self.token.is(token) {
             return Ok(());
         }
-        // It is available: that was just asked.
+        // An attempt is left: the first statement has checked it under the same lock.
         let _ = wrong.take(self.rate, 1, now);
         Err(Denied::Wrong)
     }

@@ -62,7 +62,7 @@ fn state_servers_are_dialled_first_have_room_in_a_full_book_and_are_not_forgotte
     book.lost(&server.id);
     book.found(node(8_000, "99.1.1.1:5050"));
     assert!(ids(&book).contains(&server.id));
-    // It moves.
+    // The state server moves to another address.
     let moved = NodeRecord { address: "30.0.0.1:5050".parse().unwrap(), ..server };
     book.add_state_server(moved);
     assert!(book.nodes().iter().any(|known| known.node == moved && known.is_state_server()));
@@ -210,7 +210,7 @@ fn an_outage_does_not_empty_the_book() {
     }
     assert_eq!(ids(&book), [id(1)], "one that never was of use is forgotten");
     assert_eq!(book.nodes()[0].failures, 5);
-    // It answers discovery again.
+    // The node answers discovery again.
     book.found(node(1, "8.8.8.8:1"));
     assert_eq!((book.nodes()[0].failures, book.take(0)), (0, Some(node(1, "8.8.8.8:1"))));
 }

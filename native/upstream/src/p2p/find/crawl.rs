@@ -136,7 +136,7 @@ impl PeerHandler for Visitor {
 /// Dials a node once, asks what it offers, and leaves it. Takes 30 s at most.
 ///
 /// # Errors
-/// It cannot be dialled, or it speaks another protocol or of another chain.
+/// The node cannot be dialled, speaks another protocol, or follows another chain.
 pub async fn visit(
     identity: &Identity,
     address: &PeerAddress,

@@ -91,7 +91,7 @@ impl Finder {
         };
         let mut machine = Discovery::new(key, config, seed);
         let mut kept = book.nodes();
-        // Those that answered last come first, if there are more than the machine takes.
+        // Nodes that answered last come first, in case there are more than the machine takes.
         kept.sort_by_key(|known| std::cmp::Reverse(known.seen));
         let kept = kept.into_iter().filter(|known| machine.add_node(known.node)).count();
         let seeks = kept > 0 || !options.boot.is_empty();

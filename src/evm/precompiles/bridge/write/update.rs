@@ -1,6 +1,6 @@
 //! `updateCollections`: federators trigger the Bridge's pending work.
 //!
-//! It is simulated only while the federation has no coins to spend, because coins come from peg-ins, which
+//! The method is simulated only while the federation has no coins to spend, because coins come from peg-ins, which
 //! are not simulated.
 
 use alloy_primitives::U256;
