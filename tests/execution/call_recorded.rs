@@ -35,10 +35,10 @@ enum CallAnswer {
     Revert(Bytes),
 }
 
-/// Block number of a block selector, if it names one.
-fn block_number(selector: Option<&Value>, head: u64) -> Option<u64> {
-    let Some(selector) = selector else { return Some(head) };
-    match selector.as_str()? {
+/// Block number of a block parameter, if it names a block up to the head.
+fn block_number(param: Option<&Value>, head: u64) -> Option<u64> {
+    let Some(param) = param else { return Some(head) };
+    match param.as_str()? {
         "latest" => Some(head),
         "earliest" => Some(0),
         text => {
@@ -135,12 +135,12 @@ fn recorded(line: &Value, head: u64) -> Result<RecordedCall, String> {
         }
         (None, error) => return Err(format!("refused: {}", error["message"].as_str().unwrap_or("?"))),
     };
-    let number = block_number(params.get(1), head).ok_or("block selector for the layer above")?;
-    let message = params.first().and_then(message).ok_or("parameters for the layer above")?;
+    let number = block_number(params.get(1), head).ok_or("block parameter that only the RPC layer reads")?;
+    let message = params.first().and_then(message).ok_or("call object that only the RPC layer reads")?;
     if message.gas.is_some_and(|gas| gas > i64::MAX as u64) {
         return Err("gas above 2^63, which the node takes for negative and does not cap".into());
     }
-    let overrides = overrides(params.get(2)).ok_or("overrides for the layer above")?;
+    let overrides = overrides(params.get(2)).ok_or("overrides that only the RPC layer reads")?;
     let label = line["label"].as_str().unwrap_or("").to_owned();
     Ok(RecordedCall { label, number, message, overrides, want })
 }
@@ -189,7 +189,7 @@ fn fetched_call(
             other => return (other, round),
         }
     }
-    panic!("{}: still lacking after 64 rounds", recorded.label);
+    panic!("{}: data are still missing after 64 rounds", recorded.label);
 }
 
 fn load(chain: &RecordedChain, file: &str) -> (Vec<RecordedCall>, BTreeMap<String, usize>) {
@@ -303,10 +303,10 @@ fn interrupts_and_limits_end_a_run() {
     assert_eq!(out, CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: 10_000_000 });
 }
 
-/// The whole run finds the data that are missing after the place where the attempt ends.
+/// Such an attempt misses only a part: the whole run also finds the missing data after the point where the attempt ends.
 #[test]
 fn an_attempt_that_ends_early_reports_no_missing_facts() {
-    // PUSH1 2 SLOAD POP, PUSH1 1 PUSH3 0x020000 MSTORE8 (128 KiB of memory), PUSH1 1 SLOAD
+    // PUSH1 2 SLOAD POP, PUSH1 1 PUSH3 0x020000 MSTORE8 (128 KiB of memory), PUSH1 1 SLOAD, JUMPDEST
     let (code, address) = (bytes("60025450600162020000536001545b"), low_address(0xc0de));
     let keys = [1, 2].map(|slot| StateKey::Storage(address, U256::from(slot)));
     let mut state = MapState::default();

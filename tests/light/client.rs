@@ -13,6 +13,7 @@ use support::{
     upstream::{Harness, RecordedUpstream},
 };
 
+/// The newest recorded block.
 const HEAD: u64 = 676;
 
 fn recording(head: u64) -> Option<RecordedUpstream> {
@@ -83,6 +84,7 @@ fn transactions_and_receipts_equal_the_recorded_ones() {
 fn has_state(request: &Value, at: usize) -> bool {
     let block = &request["params"][at];
     let number = block.as_str().and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
+    // The recording has the states of blocks up to this one.
     number.is_some_and(|number| number <= 642)
 }
 
@@ -114,9 +116,9 @@ fn calls_at_recorded_blocks_equal_the_recorded_ones() {
     for file in ["rpc_call", "rpc_precompiles"] {
         for line in recorded(file) {
             let (request, response) = (&line["request"], &line["response"]);
-            let latest = request["params"][1] == "latest" || has_state(request, 1);
+            let has_block = request["params"][1] == "latest" || has_state(request, 1);
             if text(request, "method") != "eth_call"
-                || !latest
+                || !has_block
                 || request["params"].as_array().unwrap().len() > 2
             {
                 continue;
