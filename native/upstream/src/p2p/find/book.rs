@@ -233,6 +233,8 @@ impl NodeBook {
         let text = node_file::text(self.network, pages.nodes.values());
         drop(pages);
         if let Some(Err(error)) = text.map(|text| node_file::write(folder, &text)) {
+            // The next call tries again, also if nothing changes until then.
+            self.pages().unsaved = true;
             warn!("{}: {error}", folder.join(node_file::FILE).display());
         }
     }

@@ -98,6 +98,20 @@ fn a_damaged_file_is_no_list() {
 }
 
 #[test]
+fn a_book_that_could_not_be_written_is_written_by_the_next_save() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("data");
+    let open = || NodeBook::open(775, false, Some(&folder));
+    let book = open();
+    book.found(node(1, "8.8.8.8:5050"));
+    std::fs::write(&folder, "a file in the place of the folder").unwrap();
+    book.save();
+    std::fs::remove_file(&folder).unwrap();
+    book.save();
+    assert_eq!(ids(&open()), [id(1)]);
+}
+
+#[test]
 fn a_file_does_not_make_the_book_grow() {
     let folder = tempfile::tempdir().unwrap();
     let entry = |number: u16| {
