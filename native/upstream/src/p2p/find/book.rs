@@ -54,8 +54,14 @@ impl NodeBook {
         if let Some(folder) = folder {
             match node_file::read_node_file(folder, network) {
                 Ok(nodes) => {
-                    let nodes = nodes.into_iter().filter(|known| allowed(known.node.address, allow_private));
-                    nodes.for_each(|known| pages.insert(known, unix_time()));
+                    let now = unix_time();
+                    for mut known in
+                        nodes.into_iter().filter(|known| allowed(known.node.address, allow_private))
+                    {
+                        // Under a wrong clock an earlier run noted times to come, with which a node would never leave.
+                        known.seen = known.seen.min(now);
+                        pages.insert(known, now);
+                    }
                 }
                 Err(error) => {
                     warn!(

@@ -140,6 +140,29 @@ fn a_file_does_not_make_the_book_grow() {
 }
 
 #[test]
+fn nodes_of_a_run_with_a_wrong_clock_are_dialled_and_leave() {
+    let folder = tempfile::tempdir().unwrap();
+    let entry = |number: u16| {
+        let ([a, b], id) = (number.to_be_bytes(), id(number));
+        format!(
+            r#"{{"id":"{id}","address":"{}.{b}.1.1:5050","seen":9999999999,"caught":{{"at":9999999999,"what":"a lie"}}}}"#,
+            a + 20
+        )
+    };
+    let entries: Vec<String> = (0..u16::try_from(MAX_NODES).unwrap()).map(entry).collect();
+    let text = format!(r#"{{"version":1,"network":775,"nodes":[{}]}}"#, entries.join(","));
+    std::fs::write(folder.path().join(node_file::FILE), text).unwrap();
+    let book = NodeBook::open(775, false, Some(folder.path()));
+    assert!(book.take(0).is_some(), "no node is left alone until the year 2286");
+    book.release(0);
+    for (number, address) in [(8_001, "8.8.8.8:5050"), (8_002, "9.9.9.9:5050"), (8_003, "11.1.1.1:5050")] {
+        book.found(node(number, address));
+    }
+    let now = ids(&book);
+    assert!(now.len() == MAX_NODES && [8_001, 8_002, 8_003].iter().all(|number| now.contains(&id(*number))));
+}
+
+#[test]
 fn one_network_does_not_fill_the_book() {
     let book = NodeBook::open(775, true, None);
     (0..100).for_each(|host| book.found(node(host, &format!("8.8.{host}.1:5050"))));

@@ -82,8 +82,8 @@ impl KnownNode {
 
     /// Whether it is left alone because of a lie.
     pub fn is_caught(&self, now: u64) -> bool {
-        // A lie in the future was noted under a wrong clock.
-        self.caught.as_ref().is_some_and(|caught| now < caught.at.saturating_add(CAUGHT_SECONDS))
+        // A lie that lies more than the whole time ahead was noted under a wrong clock, and is forgotten too.
+        self.caught.as_ref().is_some_and(|caught| now.abs_diff(caught.at) < CAUGHT_SECONDS)
     }
 
     /// Whether it failed so lately that it is not tried now. `needed` is for a client that has no node at all: after an
