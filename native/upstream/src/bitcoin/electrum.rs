@@ -223,7 +223,8 @@ impl Headers {
                 }
                 list.concat()
             }
-            _ => return Err("neither headers nor a list of headers"),
+            (None, None) => return Err("the response has neither `hex` nor `headers`"),
+            (Some(_), Some(_)) => return Err("the response has both `hex` and `headers`"),
         };
         if text.len() > count.saturating_mul(2 * HEADER_LEN) {
             return Err("more headers than were asked for");

@@ -26,9 +26,10 @@ fn both_forms_of_headers_are_read() {
     assert_eq!(headers(&json!({"hex": "", "count": 0}), 2), Ok(0));
     // The count that a server states is not used.
     assert_eq!(headers(&json!({"hex": one, "count": 4_000_000_000_u64}), 2), Ok(1));
+    assert_eq!(headers(&json!({}), 2), Err("the response has neither `hex` nor `headers`"));
+    let both = json!({"hex": two, "headers": [one]});
+    assert_eq!(headers(&both, 2), Err("the response has both `hex` and `headers`"));
     for wrong in [
-        json!({}),
-        json!({"hex": two, "headers": [one]}),
         json!({"hex": &two[1..]}),
         json!({"hex": &two[2..]}),
         json!({"hex": format!("0x{}", &two[2..])}),
