@@ -23,10 +23,11 @@ pub const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
 /// them stay in memory, because the socket's send buffer takes more than this at once.
 pub const SMALL_ANSWER: usize = 16 * 1024;
 
-/// The largest number of messages that wait for bytes of a budget while they are answered, and the time for which each
-/// waits.
-const LATE_ANSWERS: usize = 32;
-const LATE_ANSWER: Duration = Duration::from_secs(5);
+/// The largest number of messages that wait for bytes of a budget while they are answered.
+const MAX_LATE_ANSWERS: usize = 32;
+
+/// The longest time for which such a message waits.
+const LATE_ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// The error message when a budget has no room for a request or an answer.
 pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
@@ -104,8 +105,8 @@ impl Budget {
     /// bytes meanwhile; the others are refused at once.
     pub async fn take_soon(&self, bytes: usize) -> Option<Reservation> {
         match self.try_take(bytes) {
-            None if self.waiting.load(Ordering::Relaxed) < LATE_ANSWERS => {
-                self.take_within(bytes, LATE_ANSWER).await
+            None if self.waiting.load(Ordering::Relaxed) < MAX_LATE_ANSWERS => {
+                self.take_within(bytes, LATE_ANSWER_WAIT).await
             }
             None => self.take_or_refuse(bytes),
             reserved => reserved,
@@ -194,14 +195,18 @@ impl SharedBudget {
         &self.all
     }
 
-    /// As [`Budget::take_soon`], for an asker.
+    /// As [`Budget::take_soon`], for an asker. The waits for the parts and for the whole budget are together as long as one
+    /// wait of [`Budget::take_soon`].
     pub async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
-        let mut reserved = Reservation::default();
-        for (level, part) in self.parts_of(asker) {
-            reserved = reserved.also(level, part.take_soon(bytes).await?);
-        }
-        reserved.merge(self.all.take_soon(bytes).await?);
-        Some(reserved)
+        let taking = async {
+            let mut reserved = Reservation::default();
+            for (level, part) in self.parts_of(asker) {
+                reserved = reserved.also(level, part.take_soon(bytes).await?);
+            }
+            reserved.merge(self.all.take_soon(bytes).await?);
+            Some(reserved)
+        };
+        tokio::time::timeout(LATE_ANSWER_WAIT, taking).await.ok().flatten()
     }
 
     /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
@@ -301,7 +306,8 @@ impl Reservation {
 
 /// Milliseconds since some moment before the first call of this function, at least one.
 pub fn milliseconds() -> u64 {
-    // Some tests stop the clock of their runtime, and so are behind others: all of them come after this moment.
+    // Tests that stop the clock of their runtime read earlier times than other tests of the same process. All these times come
+    // after a start that lies an hour back.
     const BEFORE: Duration = Duration::from_secs(3_600);
     // A static, because all readings count from the same moment.
     static START: LazyLock<Instant> =
@@ -344,6 +350,25 @@ mod tests {
         assert!(shared.take_or_refuse(three, 2 * UNIT).is_none(), "the whole budget is limited too");
         drop((greedy, other));
         assert!(shared.take_or_refuse(three, 4 * UNIT).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_waits_for_its_part_and_the_whole_budget_no_longer_than_for_one() {
+        let shared = Arc::new(SharedBudget::new(8 * UNIT, 4 * UNIT));
+        let [one, two, three] = [1, 2, 3].map(Asker::from);
+        let own = shared.take_or_refuse(one, 4 * UNIT).unwrap();
+        let other = shared.take_or_refuse(two, 4 * UNIT).unwrap();
+        let (waiting, began) = (shared.clone(), Instant::now());
+        let answer = tokio::spawn(async move { waiting.take_soon(one, UNIT).await });
+        tokio::time::sleep(LATE_ANSWER_WAIT.mul_f32(0.75)).await;
+        // The part of the caller is free now, and the whole budget is not.
+        drop(own);
+        let _third = shared.take_or_refuse(three, 4 * UNIT).unwrap();
+        assert!(answer.await.unwrap().is_none());
+        assert_eq!(began.elapsed().as_secs(), LATE_ANSWER_WAIT.as_secs());
+        assert!(shared.take_or_refuse(one, UNIT).is_none());
+        drop(other);
+        assert!(shared.take_soon(one, 4 * UNIT).await.is_some(), "the refused answer holds nothing");
     }
 
     /// A page in the operator's browser has the address of the operator's wallet.
