@@ -31,7 +31,7 @@ pub struct NodeBook {
     network: u64,
     allow_private: bool,
     folder: Option<PathBuf>,
-    pages: Mutex<BookState>,
+    state: Mutex<BookState>,
     changes: watch::Sender<u64>,
 }
 
@@ -50,7 +50,7 @@ impl NodeBook {
     /// reached from everywhere.
     #[must_use]
     pub fn open(network: u64, allow_private: bool, folder: Option<&Path>) -> Self {
-        let mut pages = BookState::default();
+        let mut state = BookState::default();
         if let Some(folder) = folder {
             match node_file::read_node_file(folder, network) {
                 Ok(nodes) => {
@@ -60,7 +60,7 @@ impl NodeBook {
                     {
                         // Under a wrong clock an earlier run noted times to come, with which a node would never leave.
                         known.seen = known.seen.min(now);
-                        pages.insert(known, now);
+                        state.insert(known, now);
                     }
                 }
                 Err(error) => {
@@ -75,23 +75,23 @@ impl NodeBook {
             network,
             allow_private,
             folder: folder.map(Into::into),
-            pages: Mutex::new(pages),
+            state: Mutex::new(state),
             changes: watch::Sender::new(0),
         }
     }
 
-    fn pages(&self) -> MutexGuard<'_, BookState> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, BookState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes one node, if it is known.
     fn change(&self, id: &NodeId, change: impl FnOnce(&mut KnownNode)) {
-        let mut pages = self.pages();
-        if let Some(known) = pages.nodes.get_mut(id) {
+        let mut state = self.state();
+        if let Some(known) = state.nodes.get_mut(id) {
             change(known);
-            pages.unsaved = true;
+            state.unsaved = true;
         }
-        drop(pages);
+        drop(state);
         self.changed();
     }
 
@@ -105,7 +105,7 @@ impl NodeBook {
 
     /// All nodes, by id.
     pub fn nodes(&self) -> Vec<KnownNode> {
-        self.pages().nodes.values().cloned().collect()
+        self.state().nodes.values().cloned().collect()
     }
 
     /// Number of the peer-to-peer network.
@@ -121,47 +121,47 @@ impl NodeBook {
     /// A node has answered discovery.
     pub(super) fn found(&self, node: NodeRecord) {
         let now = unix_time();
-        let mut pages = self.pages();
-        match pages.nodes.get_mut(&node.id) {
+        let mut state = self.state();
+        match state.nodes.get_mut(&node.id) {
             // A node that moves keeps its record of lies.
             Some(known) => {
                 (known.node, known.seen) = (node, now);
                 // The node or this machine was offline, so a connection that failed before may work now.
                 known.reset_failures();
             }
-            None => pages.insert(KnownNode::new(node, now), now),
+            None => state.insert(KnownNode::new(node, now), now),
         }
-        pages.unsaved = true;
-        drop(pages);
+        state.unsaved = true;
+        drop(state);
         self.changed();
     }
 
     /// The network's data names this node as a state server. There are few, so they have room beyond the book's limits.
     pub(super) fn add_state_server(&self, node: NodeRecord) {
-        let mut pages = self.pages();
-        let known = pages.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
+        let mut state = self.state();
+        let known = state.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
         (known.node, known.is_state_server) = (node, true);
-        drop(pages);
+        drop(state);
         self.changed();
     }
 
     pub(super) fn is_state_server(&self, id: &NodeId) -> bool {
-        self.pages().nodes.get(id).is_some_and(KnownNode::is_state_server)
+        self.state().nodes.get(id).is_some_and(KnownNode::is_state_server)
     }
 
     /// A node answered discovery this long ago.
     pub(super) fn seen(&self, id: &NodeId, ago: Duration) {
-        let mut pages = self.pages();
-        if let Some(known) = pages.nodes.get_mut(id) {
+        let mut state = self.state();
+        if let Some(known) = state.nodes.get_mut(id) {
             known.seen = known.seen.max(unix_time().saturating_sub(ago.as_secs()));
-            pages.unsaved = true;
+            state.unsaved = true;
         }
     }
 
     /// A node no longer answers discovery. It is forgotten if it never was of use. Nodes that were of use stay, because after an
     /// outage of our own network they still have their addresses.
     pub(super) fn lost(&self, id: &NodeId) {
-        self.pages().forget(id, |_| true);
+        self.state().forget(id, |_| true);
     }
 
     pub(super) fn connected(&self, id: &NodeId, hello: &Hello) {
@@ -180,7 +180,7 @@ impl NodeBook {
     pub(super) fn failed(&self, id: &NodeId) {
         self.change(id, KnownNode::fail);
         let silent = |known: &KnownNode| known.seen.saturating_add(SILENT_SECONDS) < unix_time();
-        self.pages().forget(id, |known| known.failures >= HOPELESS && silent(known));
+        self.state().forget(id, |known| known.failures >= HOPELESS && silent(known));
     }
 
     /// A node said what no honest node says. It is left alone for a day, and so are others at its address.
@@ -191,56 +191,56 @@ impl NodeBook {
 
     /// Keeps these nodes from the slots.
     pub(super) fn avoid(&self, nodes: &[NodeId]) {
-        self.pages().avoided.extend(nodes);
+        self.state().avoided.extend(nodes);
     }
 
     /// Chooses a node for a slot that has none, by the rule of `choose`, and gives it to the slot.
     pub(super) fn take(&self, slot: usize) -> Option<NodeRecord> {
-        let mut pages = self.pages();
-        let in_use: Vec<NodeRecord> = pages.in_use.values().copied().collect();
-        let node = choose(pages.nodes.values(), &in_use, |node| self.allows(&pages, node), unix_time())?;
-        pages.in_use.insert(slot, node);
+        let mut state = self.state();
+        let in_use: Vec<NodeRecord> = state.in_use.values().copied().collect();
+        let node = choose(state.nodes.values(), &in_use, |node| self.allows(&state, node), unix_time())?;
+        state.in_use.insert(slot, node);
         Some(node)
     }
 
     pub(super) fn release(&self, slot: usize) {
-        self.pages().in_use.remove(&slot);
+        self.state().in_use.remove(&slot);
         self.changed();
     }
 
     pub(super) fn in_use(&self) -> usize {
-        self.pages().in_use.len()
+        self.state().in_use.len()
     }
 
     /// Whether the node of this slot should go, because no held node serves state and another node may.
     pub(super) fn wants_state(&self, slot: usize) -> bool {
-        let pages = self.pages();
-        let snap = |node: &NodeRecord| pages.nodes.get(&node.id).and_then(|known| known.snap);
-        if pages.in_use.values().any(|node| snap(node) != Some(false)) || !pages.in_use.contains_key(&slot) {
+        let state = self.state();
+        let snap = |node: &NodeRecord| state.nodes.get(&node.id).and_then(|known| known.snap);
+        if state.in_use.values().any(|node| snap(node) != Some(false)) || !state.in_use.contains_key(&slot) {
             return false;
         }
         let others: Vec<NodeRecord> =
-            pages.in_use.iter().filter(|(other, _)| **other != slot).map(|(_, node)| *node).collect();
-        let may_serve = pages.nodes.values().filter(|known| known.snap != Some(false));
-        choose(may_serve, &others, |node| self.allows(&pages, node), unix_time()).is_some()
+            state.in_use.iter().filter(|(other, _)| **other != slot).map(|(_, node)| *node).collect();
+        let may_serve = state.nodes.values().filter(|known| known.snap != Some(false));
+        choose(may_serve, &others, |node| self.allows(&state, node), unix_time()).is_some()
     }
 
-    fn allows(&self, pages: &BookState, node: &NodeRecord) -> bool {
-        allowed(node.address, self.allow_private) && !pages.avoided.contains(&node.id)
+    fn allows(&self, state: &BookState, node: &NodeRecord) -> bool {
+        allowed(node.address, self.allow_private) && !state.avoided.contains(&node.id)
     }
 
     /// Writes the file, if there is a folder and something has changed.
     pub fn save(&self) {
         let Some(folder) = &self.folder else { return };
-        let mut pages = self.pages();
-        if !std::mem::take(&mut pages.unsaved) {
+        let mut state = self.state();
+        if !std::mem::take(&mut state.unsaved) {
             return;
         }
-        let text = node_file::text(self.network, pages.nodes.values());
-        drop(pages);
+        let text = node_file::text(self.network, state.nodes.values());
+        drop(state);
         if let Some(Err(error)) = text.map(|text| node_file::write(folder, &text)) {
             // The next call tries again, also if nothing changes until then.
-            self.pages().unsaved = true;
+            self.state().unsaved = true;
             warn!("{}: {error}", folder.join(node_file::FILE).display());
         }
     }
