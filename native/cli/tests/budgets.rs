@@ -50,7 +50,7 @@ async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
     let (server, limits) = (start_service(config(), Arc::new(largest::Long)).await, Limits::new());
     let upstream = HttpUpstream::new(&server.url("/"), within(&limits)).unwrap();
     let call = || vec![UpstreamRequest::new("eth_call", "[]".into())];
-    let all = limits.upstreams().all();
+    let all = limits.upstreams().size();
     let (answers, reserved) = upstream.request_reserved(call()).await;
     assert!(answers[0].is_ok());
     let bytes = reserved.bytes();
@@ -91,7 +91,7 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
 #[tokio::test]
 async fn answers_wait_while_others_are_unsent_and_then_fail() {
     let limits = Limits::new();
-    let all = limits.answers().all();
+    let all = limits.answers().size();
     assert_eq!(
         limits.hold_answer(7.into(), 1_000).await.unwrap().bytes(),
         0,

@@ -38,8 +38,11 @@ const UNIT: usize = 1024;
 /// A limit of the bytes held at the same time.
 #[derive(Debug)]
 pub struct Budget {
+    /// The units that are free.
     units: Arc<Semaphore>,
-    all: usize,
+    /// The size in units.
+    total_units: usize,
+    /// The number of callers that wait for bytes.
     waiting: AtomicUsize,
     /// The time of the last refusal, as [`milliseconds`]; zero for none.
     refused: AtomicU64,
@@ -48,7 +51,8 @@ pub struct Budget {
 /// Bytes taken from a budget. Dropping them gives them back.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    all: Option<OwnedSemaphorePermit>,
+    /// The bytes in the budget itself; `None` for no bytes.
+    permit: Option<OwnedSemaphorePermit>,
     /// The same bytes in narrower limits, if there are any.
     narrower: Vec<(SubBudget, OwnedSemaphorePermit)>,
 }
@@ -68,17 +72,17 @@ pub enum SubBudget {
     Pages = 4,
 }
 
-/// The number of narrower limits.
-const LEVELS: usize = 5;
+/// The number of kinds of narrower limits.
+const SUB_BUDGETS: usize = 5;
 
 impl Budget {
     /// A budget of this many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        let all = bytes / UNIT;
+        let total_units = bytes / UNIT;
         Self {
-            units: Arc::new(Semaphore::new(all)),
-            all,
+            units: Arc::new(Semaphore::new(total_units)),
+            total_units,
             waiting: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
         }
@@ -92,8 +96,8 @@ impl Budget {
         }
         let _waiting = Waiting::new(&self.waiting);
         // The semaphore is never closed.
-        let all = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
-        Reservation { all, ..Reservation::default() }
+        let permit = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
+        Reservation { permit, ..Reservation::default() }
     }
 
     /// As [`Self::take`]; returns `None` after `limit`.
@@ -117,7 +121,7 @@ impl Budget {
     #[must_use]
     pub fn try_take(&self, bytes: usize) -> Option<Reservation> {
         let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
-        Some(Reservation { all: Some(permit), ..Reservation::default() })
+        Some(Reservation { permit: Some(permit), ..Reservation::default() })
     }
 
     /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
@@ -132,14 +136,14 @@ impl Budget {
 
     /// The size of the budget in bytes.
     #[must_use]
-    pub fn all(&self) -> usize {
-        self.all * UNIT
+    pub fn size(&self) -> usize {
+        self.total_units * UNIT
     }
 
     /// The number of bytes that are taken now.
     #[must_use]
     pub fn taken(&self) -> usize {
-        self.all().saturating_sub(self.units.available_permits().saturating_mul(UNIT))
+        self.size().saturating_sub(self.units.available_permits().saturating_mul(UNIT))
     }
 
     /// Whether a caller waits for bytes or was refused recently. Holders that make no progress must then give their
@@ -151,7 +155,7 @@ impl Budget {
     }
 
     fn units_of(&self, bytes: usize) -> u32 {
-        u32::try_from(bytes.div_ceil(UNIT).min(self.all)).unwrap_or(u32::MAX)
+        u32::try_from(bytes.div_ceil(UNIT).min(self.total_units)).unwrap_or(u32::MAX)
     }
 }
 
@@ -180,8 +184,8 @@ impl SharedBudget {
     pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
         let taking = async {
             let mut reserved = Reservation::default();
-            for (level, part) in self.parts_of(asker) {
-                reserved = reserved.also(level, part.take(bytes).await);
+            for (sub_budget, part) in self.parts_of(asker) {
+                reserved = reserved.also(sub_budget, part.take(bytes).await);
             }
             reserved.merge(self.all.take(bytes).await);
             reserved
@@ -200,8 +204,8 @@ impl SharedBudget {
     pub async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
         let taking = async {
             let mut reserved = Reservation::default();
-            for (level, part) in self.parts_of(asker) {
-                reserved = reserved.also(level, part.take_soon(bytes).await?);
+            for (sub_budget, part) in self.parts_of(asker) {
+                reserved = reserved.also(sub_budget, part.take_soon(bytes).await?);
             }
             reserved.merge(self.all.take_soon(bytes).await?);
             Some(reserved)
@@ -213,8 +217,8 @@ impl SharedBudget {
     #[must_use]
     pub fn take_or_refuse(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
         let mut reserved = Reservation::default();
-        for (level, part) in self.parts_of(asker) {
-            reserved = reserved.also(level, part.take_or_refuse(bytes)?);
+        for (sub_budget, part) in self.parts_of(asker) {
+            reserved = reserved.also(sub_budget, part.take_or_refuse(bytes)?);
         }
         reserved.merge(self.all.take_or_refuse(bytes)?);
         Some(reserved)
@@ -253,13 +257,13 @@ impl Reservation {
     /// The number of bytes held, rounded up to whole units.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.all.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
+        self.permit.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
     /// Notes that the same bytes are also held in a narrower limit.
     #[must_use]
-    pub fn also(mut self, level: SubBudget, narrower: Self) -> Self {
-        self.narrower.extend(narrower.all.map(|permit| (level, permit)));
+    pub fn also(mut self, sub_budget: SubBudget, narrower: Self) -> Self {
+        self.narrower.extend(narrower.permit.map(|permit| (sub_budget, permit)));
         self
     }
 
@@ -275,13 +279,13 @@ impl Reservation {
         let part =
             |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
         let mut off =
-            Self { all: self.all.as_mut().and_then(|permit| part(permit, units)), ..Self::default() };
-        let mut left = [units; LEVELS];
-        for (level, permit) in &mut self.narrower {
-            let left = &mut left[*level as usize];
+            Self { permit: self.permit.as_mut().and_then(|permit| part(permit, units)), ..Self::default() };
+        let mut left = [units; SUB_BUDGETS];
+        for (sub_budget, permit) in &mut self.narrower {
+            let left = &mut left[*sub_budget as usize];
             if let Some(taken) = part(permit, *left) {
                 *left -= taken.num_permits();
-                off.narrower.push((*level, taken));
+                off.narrower.push((*sub_budget, taken));
             }
         }
         off
@@ -289,16 +293,16 @@ impl Reservation {
 
     /// Adds bytes of the same budget.
     pub fn merge(&mut self, other: Self) {
-        match (&mut self.all, other.all) {
+        match (&mut self.permit, other.permit) {
             (Some(mine), Some(more)) => mine.merge(more),
             (mine @ None, more) => *mine = more,
             (Some(_), None) => {}
         }
-        for (level, more) in other.narrower {
+        for (sub_budget, more) in other.narrower {
             let same = |mine: &OwnedSemaphorePermit| Arc::ptr_eq(mine.semaphore(), more.semaphore());
             match self.narrower.iter_mut().find(|(_, mine)| same(mine)) {
                 Some((_, mine)) => mine.merge(more),
-                None => self.narrower.push((level, more)),
+                None => self.narrower.push((sub_budget, more)),
             }
         }
     }

@@ -131,7 +131,7 @@ impl SourceQuota {
 
     /// The bytes that the work for one request may take at most.
     pub(crate) fn most(&self) -> usize {
-        self.0.callers.all()
+        self.0.callers.size()
     }
 
     /// Whether anything else has this way in.

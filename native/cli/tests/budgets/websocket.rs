@@ -74,7 +74,7 @@ fn call() -> Vec<UpstreamRequest> {
 async fn messages_over_websocket_are_not_read_while_there_is_no_room_for_them() {
     let _alone = super::UPSTREAMS.lock().await;
     let limits = Limits::new();
-    let spent = limits.upstreams().try_take(limits.upstreams().all()).expect("all is free");
+    let spent = limits.upstreams().try_take(limits.upstreams().size()).expect("all is free");
     let (upstreams, sent) = upstreams(&limits, 0).await;
     let results = join_all(upstreams.iter().map(|upstream| upstream.request(call()))).await;
     for result in results.into_iter().flatten() {

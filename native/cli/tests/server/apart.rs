@@ -93,11 +93,11 @@ async fn a_server_that_has_used_up_all_its_limits_leaves_another_as_if_alone() {
     assert!(banned.as_array().unwrap().iter().all(|answer| answer.get("error").is_none()), "{banned}");
     let refused = first.call("sco_banAddress", json!(["192.0.2.7"])).await;
     assert_eq!(refused.1["error"]["code"], -32005, "{refused:?}");
-    let spent = first.limits.answers().try_take(first.limits.answers().all()).unwrap();
+    let spent = first.limits.answers().try_take(first.limits.answers().size()).unwrap();
     let refused = first.call("web3_sha3", text(80 << 10)).await;
     assert_eq!(refused.1["error"]["code"], -32005, "{refused:?}");
     let requests = first.limits.requests().all();
-    let spent = [spent, requests.try_take(requests.all()).unwrap()];
+    let spent = [spent, requests.try_take(requests.size()).unwrap()];
     assert_eq!(first.call("web3_sha3", text(1 << 20)).await.0, 503);
     let number = call("eth_blockNumber", json!([]));
     assert_eq!(first.post(&first.limited, &number).await.0, 200);
@@ -132,7 +132,7 @@ async fn servers_with_the_same_limits_use_them_up_together() {
     let limits = Limits::new();
     let (first, second) = (Served::start(&limits).await, Served::start(&limits).await);
     let requests = first.limits.requests().all();
-    let spent = requests.try_take(requests.all()).unwrap();
+    let spent = requests.try_take(requests.size()).unwrap();
     assert_eq!(second.call("web3_sha3", text(1 << 20)).await.0, 503);
     drop(spent);
     assert_eq!(second.call("web3_sha3", text(1 << 20)).await.0, 200);

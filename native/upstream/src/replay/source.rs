@@ -125,7 +125,8 @@ fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<Recor
 /// Takes bytes from the budget of all recordings.
 fn hold(path: &Path, budget: &Budget, reserved: &mut Reservation, bytes: usize) -> Result<(), ReplayError> {
     let more = budget.try_take(bytes);
-    reserved.merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.all() })?);
+    reserved
+        .merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.size() })?);
     Ok(())
 }
 
