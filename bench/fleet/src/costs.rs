@@ -30,11 +30,11 @@ pub struct Costs {
     /// There and back over the network of one place.
     pub network: f64,
     /// Share of requests that need a look-up in the index.
-    pub look_ups: f64,
+    pub look_up_share: f64,
     /// Share of requests for logs of many blocks.
-    pub many_logs: f64,
+    pub many_logs_share: f64,
     /// Share of requests that need a proof that only a backend gives.
-    pub proofs: f64,
+    pub proof_share: f64,
 }
 
 impl Default for Costs {
@@ -62,9 +62,9 @@ impl Default for Costs {
             backend: 110.0 * MICRO,
             // Assumed for machines in one place; over loopback it is a tenth.
             network: 200.0 * MICRO,
-            look_ups: 0.05,
-            many_logs: 0.005,
-            proofs: 0.10,
+            look_up_share: 0.05,
+            many_logs_share: 0.005,
+            proof_share: 0.10,
         }
     }
 }

@@ -115,27 +115,27 @@ impl Fleet {
 
     fn steps(&self, costs: &Costs, sequence: &mut Sequence) -> Vec<RequestStep> {
         let front_end = self.any(StationKind::FrontEnd, sequence);
-        let there = RequestStep::Wait(Time::Constant(costs.network / 2.0));
+        let one_way = RequestStep::Wait(Time::Constant(costs.network / 2.0));
         let mut steps = Vec::new();
         if sequence.uniform() * costs.lease < 1.0 {
             let shard = self.any(StationKind::Shard, sequence);
             let command = RequestStep::Work(front_end, Time::Constant(costs.command));
-            steps.extend([command, there, RequestStep::Work(shard, Time::Constant(costs.count)), there]);
+            steps.extend([command, one_way, RequestStep::Work(shard, Time::Constant(costs.count)), one_way]);
         }
         let drawn = sequence.uniform();
-        let fetched = if drawn < costs.look_ups {
+        let fetched = if drawn < costs.look_up_share {
             Some((StationKind::Database, costs.look_up, costs.read))
-        } else if drawn < costs.look_ups + costs.many_logs {
+        } else if drawn < costs.look_up_share + costs.many_logs_share {
             Some((StationKind::Database, costs.logs, costs.read_logs))
-        } else if drawn < costs.look_ups + costs.many_logs + costs.proofs {
+        } else if drawn < costs.look_up_share + costs.many_logs_share + costs.proof_share {
             Some((StationKind::Backend, costs.backend, costs.verify))
         } else {
             None
         };
-        if let Some((kind, time, here)) = fetched {
+        if let Some((kind, time, read_time)) = fetched {
             let work = RequestStep::Work(self.any(kind, sequence), Time::Exponential(time));
-            let here = RequestStep::Work(front_end, Time::Exponential(here));
-            steps.extend([there, work, there, here]);
+            let read = RequestStep::Work(front_end, Time::Exponential(read_time));
+            steps.extend([one_way, work, one_way, read]);
         }
         steps.push(RequestStep::Work(front_end, Time::Exponential(costs.answer)));
         steps
@@ -163,13 +163,14 @@ impl Fleet {
     /// The processor time of a request at a kind of stations, on average.
     #[must_use]
     pub fn demand(costs: &Costs, kind: StationKind) -> f64 {
-        let fetches =
-            costs.look_ups * costs.read + costs.many_logs * costs.read_logs + costs.proofs * costs.verify;
+        let fetches = costs.look_up_share * costs.read
+            + costs.many_logs_share * costs.read_logs
+            + costs.proof_share * costs.verify;
         match kind {
             StationKind::FrontEnd => costs.answer + fetches + costs.command / costs.lease,
             StationKind::Shard => costs.count / costs.lease,
-            StationKind::Database => costs.look_ups * costs.look_up + costs.many_logs * costs.logs,
-            StationKind::Backend => costs.proofs * costs.backend,
+            StationKind::Database => costs.look_up_share * costs.look_up + costs.many_logs_share * costs.logs,
+            StationKind::Backend => costs.proof_share * costs.backend,
         }
     }
 
