@@ -4,15 +4,15 @@
 
 use rootlight_fleet::costs::Costs;
 use rootlight_fleet::fleet::Fleet;
-use rootlight_fleet::report::{FleetRow, HEAD, growing, mended};
+use rootlight_fleet::report::{FleetRow, TABLE_HEAD, growing, relieved};
 
 fn main() {
     let costs = Costs::default();
-    println!("{costs:#?}\n\n{HEAD}");
+    println!("{costs:#?}\n\n{TABLE_HEAD}");
     growing(Fleet::new(1)).for_each(|fleet| println!("{}", FleetRow::of(fleet, &costs)));
-    println!("\nParts added one at a time to what is full:\n\n{HEAD}");
-    mended(&costs).iter().for_each(|row| println!("{row}"));
-    println!("\nWithout leases, so that each request is counted by the store:\n\n{HEAD}");
+    println!("\nOne more of the part that is full in each row:\n\n{TABLE_HEAD}");
+    relieved(&costs).iter().for_each(|row| println!("{row}"));
+    println!("\nWithout leases, so that each request is counted by the store:\n\n{TABLE_HEAD}");
     let each = Costs { lease: 1.0, ..costs };
     for shards in [1, 2, 4] {
         println!("{}", FleetRow::of(Fleet { shards, databases: 4, backends: 16, ..Fleet::new(64) }, &each));

@@ -57,8 +57,8 @@ impl Display for FleetRow {
     }
 }
 
-/// The head of the table.
-pub const HEAD: &str = "| front ends | shards | databases | backends | requests per second | p50, ms | p99, ms | front ends busy, % | store | database | backends | full |
+/// The first two lines of the table.
+pub const TABLE_HEAD: &str = "| front ends | shards | databases | backends | requests per second | p50, ms | p99, ms | front ends busy, % | store | database | backends | full |
 |---|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// Fleets of which only the number of front ends differs.
@@ -66,9 +66,9 @@ pub fn growing(base: Fleet) -> impl Iterator<Item = Fleet> {
     FRONT_ENDS.into_iter().map(move |front_ends| Fleet { front_ends, ..base })
 }
 
-/// Sixty-four front ends, and one more of each other part in turn as it gets full.
+/// Sixty-four front ends; each further row has one more of the part that limits the row before it.
 #[must_use]
-pub fn mended(costs: &Costs) -> Vec<FleetRow> {
+pub fn relieved(costs: &Costs) -> Vec<FleetRow> {
     let mut fleet = Fleet::new(64);
     let mut rows = vec![FleetRow::of(fleet, costs)];
     while let Some(last) = rows.last().filter(|row| rows.len() < 16 && row.full != StationKind::FrontEnd) {

@@ -69,6 +69,7 @@ impl RunResult {
 
 struct FleetRequest {
     arrived: f64,
+    /// The steps that have not begun.
     steps: VecDeque<RequestStep>,
 }
 
@@ -78,40 +79,46 @@ enum Event {
     Done(usize, Option<usize>),
 }
 
-struct Due(f64, u64, Event);
+/// An event at a time, with its number in the order in which events were made.
+struct ScheduledEvent(f64, u64, Event);
 
-impl PartialEq for Due {
+impl PartialEq for ScheduledEvent {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Due {}
+impl Eq for ScheduledEvent {}
 
-impl PartialOrd for Due {
+impl PartialOrd for ScheduledEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl Ord for ScheduledEvent {
     /// The earliest event is the greatest; of events at the same time, the one that was made first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.0.total_cmp(&self.0).then(other.1.cmp(&self.1))
     }
 }
 
-struct OpenStay {
+/// A station while requests pass through it.
+struct StationState {
+    /// The requests that wait, and the time that each will take.
     queue: VecDeque<(usize, f64)>,
+    /// Number of idle servers.
     free: usize,
+    /// Time in which servers have worked, added up.
     worked: f64,
 }
 
 struct Simulation<'a> {
-    events: BinaryHeap<Due>,
+    events: BinaryHeap<ScheduledEvent>,
+    /// Number of events made so far.
     made: u64,
     now: f64,
-    open: Vec<OpenStay>,
+    stations: Vec<StationState>,
     requests: Vec<FleetRequest>,
     sequence: &'a mut Sequence,
 }
@@ -119,10 +126,10 @@ struct Simulation<'a> {
 impl Simulation<'_> {
     fn at(&mut self, time: f64, event: Event) {
         self.made += 1;
-        self.events.push(Due(time, self.made, event));
+        self.events.push(ScheduledEvent(time, self.made, event));
     }
 
-    /// Begins the next step of a request. Returns whether there is none.
+    /// Begins the next step of a request. Returns whether the request has ended, because no step is left.
     fn advance(&mut self, request: usize) -> bool {
         match self.requests[request].steps.pop_front() {
             None => return true,
@@ -132,7 +139,7 @@ impl Simulation<'_> {
             }
             Some(RequestStep::Work(station, time)) => {
                 let work = time.draw(self.sequence);
-                self.open[station].queue.push_back((request, work));
+                self.stations[station].queue.push_back((request, work));
                 self.serve(station);
             }
         }
@@ -140,13 +147,13 @@ impl Simulation<'_> {
     }
 
     fn serve(&mut self, station: usize) {
-        let open = &mut self.open[station];
-        if open.free == 0 {
+        let state = &mut self.stations[station];
+        if state.free == 0 {
             return;
         }
-        let Some((request, work)) = open.queue.pop_front() else { return };
-        open.free -= 1;
-        open.worked += work;
+        let Some((request, work)) = state.queue.pop_front() else { return };
+        state.free -= 1;
+        state.worked += work;
         let end = self.now + work;
         self.at(end, Event::Done(request, Some(station)));
     }
@@ -161,15 +168,16 @@ pub fn run(
     sequence: &mut Sequence,
     mut steps: impl FnMut(&mut Sequence) -> Vec<RequestStep>,
 ) -> RunResult {
-    let open = |station: &Station| OpenStay { queue: VecDeque::new(), free: station.servers, worked: 0.0 };
-    let open = stations.iter().map(open).collect();
+    let idle =
+        |station: &Station| StationState { queue: VecDeque::new(), free: station.servers, worked: 0.0 };
+    let states = stations.iter().map(idle).collect();
     let (events, requests) = (BinaryHeap::new(), Vec::with_capacity(count));
-    let mut run = Simulation { events, made: 0, now: 0.0, open, requests, sequence };
+    let mut run = Simulation { events, made: 0, now: 0.0, stations: states, requests, sequence };
     run.at(0.0, Event::Arrival);
     let warm = count / 10;
     let (mut begun, mut worked, mut present, mut area) = (f64::NAN, Vec::new(), 0_usize, 0.0);
     let (mut times, mut ended) = (Vec::with_capacity(count), 0_usize);
-    while let Some(Due(time, _, event)) = run.events.pop() {
+    while let Some(ScheduledEvent(time, _, event)) = run.events.pop() {
         area += present as f64 * (time - run.now);
         run.now = time;
         let request = match event {
@@ -180,7 +188,7 @@ pub fn run(
                 let request = run.requests.len() - 1;
                 if request == warm {
                     (begun, area) = (time, 0.0);
-                    worked = run.open.iter().map(|open| open.worked).collect();
+                    worked = run.stations.iter().map(|state| state.worked).collect();
                 }
                 if run.requests.len() < count {
                     let next = time + run.sequence.exponential(1.0 / rate);
@@ -190,7 +198,7 @@ pub fn run(
             }
             Event::Done(request, station) => {
                 if let Some(station) = station {
-                    run.open[station].free += 1;
+                    run.stations[station].free += 1;
                     run.serve(station);
                 }
                 request
@@ -205,10 +213,10 @@ pub fn run(
         }
     }
     let span = run.now - begun;
-    let share = |((open, before), station): ((&OpenStay, &f64), &Station)| {
-        (open.worked - before) / span / station.servers as f64
+    let share = |((state, before), station): ((&StationState, &f64), &Station)| {
+        (state.worked - before) / span / station.servers as f64
     };
-    let busy = run.open.iter().zip(&worked).zip(stations).map(share).collect();
+    let busy = run.stations.iter().zip(&worked).zip(stations).map(share).collect();
     times.sort_unstable_by(f64::total_cmp);
     RunResult { throughput: ended as f64 / span, in_system: area / span, times, busy }
 }
