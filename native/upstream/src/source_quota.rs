@@ -1,4 +1,4 @@
-//! The one way in for what sources send.
+//! The quota of a source: all bytes that sources send come in through it.
 //!
 //! A transport hands over bytes as a `ReceivedBytes`, which only a `SourceQuota` makes: the budget of upstream responses has
 //! room for the bytes and for their decoded form, and one source takes only a part of the budget. The bytes can only be
@@ -50,7 +50,7 @@ const AT_WORK: usize = 2;
 /// Bytes of a source's share that its callers leave to the program itself, which is enough for any of its own responses.
 const LEFT_BY_CALLERS: usize = 8 * 1024 * 1024;
 
-/// The way in of one source.
+/// The quota of one source, through which all its bytes come in.
 ///
 /// A message that holds room does not wait for more: bytes that do not fit are refused, so that messages with room end
 /// and give it back. A holder of no room may wait.
@@ -134,7 +134,7 @@ impl SourceQuota {
         self.0.callers.size()
     }
 
-    /// Whether anything else has this way in.
+    /// Whether another value than this one refers to the same quota.
     pub fn is_used(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

@@ -404,7 +404,7 @@ impl WsConnection {
         match error {
             tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),
             tungstenite::Error::Capacity(_) => UpstreamError::TooLarge(self.config.answer_bytes),
-            // Errors of the way in come through the library.
+            // Errors of the quota come through the WebSocket library.
             tungstenite::Error::Io(error) => error
                 .downcast::<UpstreamError>()
                 .unwrap_or_else(|error| UpstreamError::Transport(words::unopened(&error))),

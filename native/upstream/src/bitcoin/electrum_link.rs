@@ -160,7 +160,7 @@ fn of_socket(error: tungstenite::Error) -> UpstreamError {
     match error {
         tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),
         tungstenite::Error::Capacity(_) => UpstreamError::TooLarge(MESSAGE_BYTES),
-        // Errors of the way in come through the library.
+        // Errors of the quota come through the WebSocket library.
         tungstenite::Error::Io(error) => {
             error.downcast::<UpstreamError>().unwrap_or_else(|error| unopened(&error))
         }

@@ -72,7 +72,7 @@ const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 
 /// The owner of a connection: it handles the messages that the peer sends unasked.
 pub trait PeerHandler: Send + Sync + 'static {
-    /// The way in for what the peer sends.
+    /// The quota in which messages of the peer count.
     fn quota(&self) -> SourceQuota;
 
     /// A message without an id came.

@@ -313,7 +313,7 @@ impl PeerNode {
         Ok(NodePermit { turn, is_caller: asker.is_some(), negative_cache: &self.negative_cache })
     }
 
-    /// The way in for what the node sends.
+    /// The quota in which messages of the node count.
     pub(super) fn quota(&self) -> &SourceQuota {
         &self.news.quota
     }
