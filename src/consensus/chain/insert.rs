@@ -27,7 +27,7 @@ impl HeaderChain {
             self.refresh_contexts();
         }
         let entry = self.check(candidate, number, now)?;
-        Ok(self.take(entry))
+        Ok(self.insert_checked(entry))
     }
 
     /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without inserting it: for
@@ -56,11 +56,13 @@ impl HeaderChain {
     pub fn accept(&mut self, block: CheckedHeader) -> Inserted {
         match self.view.by_hash(&block.0.hash()) {
             Some(known) => Inserted { header: known.clone(), change: HeadChange::Known },
-            None => self.take(block.0),
+            None => self.insert_checked(block.0),
         }
     }
 
-    pub(super) fn take(&mut self, entry: ChainEntry) -> Inserted {
+    /// Inserts the entry of a checked header, moves the head if its branch is the heaviest now, and drops what is beyond the
+    /// limits.
+    pub(super) fn insert_checked(&mut self, entry: ChainEntry) -> Inserted {
         let (hash, header) = (entry.hash(), entry.header.clone());
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());

@@ -79,7 +79,7 @@ impl HeaderChain {
             check.linked().map(|fork_detection| (Origin::HashLinked, fork_detection))
         })?;
         self.view.unproven = Some(UnprovenTip::at(&entry));
-        Ok(self.take(entry).header)
+        Ok(self.insert_checked(entry).header)
     }
 
     /// Checks the proofs of work of up to `count` headers that were read back, newest first, and their uncles by every
