@@ -13,12 +13,16 @@ const ROUNDS = Number(process.env.ROUNDS ?? 5);
 const LEAST = 0.5;
 /** Calls in one message, so that HTTP costs little beside them. */
 const BATCH = 50;
-const BLOCK = 100;
+/** Transfers of the block that is traced. */
+const TRANSFERS = 100;
+/** Blocks in which logs are searched, of which every hundredth has one. */
 const [BLOCKS, APART] = [10_000, 100];
+/** Inner calls of the router; its code needs two hexadecimal digits. */
 const INNER = 20;
 /** Calls of a round in the package. */
 const IN_PACKAGE = 3_000;
 
+/** A contract that calls the token again and again, one that loops, one that emits a log, and an address without code. */
 const ROUTER = stranger(1_000_001);
 const LOOP = stranger(1_000_002);
 const EMITTER = stranger(1_000_003);
@@ -65,19 +69,19 @@ async function start(name, [command, port]) {
 /** Mines empty blocks. */
 const pass = (node, blocks) => (node.name === 'geth' ? node.mine(blocks) : node.connection.call('anvil_mine', hex(blocks)));
 
-/** The token, and a block of a hundred transfers; returns its number. */
+/** Deploys the token and mines a block of transfers; returns the number of this block. */
 async function prepare(node, transactions) {
   for (const part of transactions) {
     for (const transaction of part) await node.connection.call('eth_sendRawTransaction', transaction);
     await node.mine();
   }
   const { number, transactions: mined } = await node.connection.call('eth_getBlockByNumber', 'latest', false);
-  if (mined.length < BLOCK) throw new Error(`${node.name}: ${mined.length} transactions`);
+  if (mined.length < TRANSFERS) throw new Error(`${node.name}: ${mined.length} transactions`);
   return number;
 }
 
-/** Blocks of which every hundredth has a log; returns the range. */
-async function logs(node, transactions) {
+/** Mines the blocks in which logs are searched; returns their range. */
+async function mineLogs(node, transactions) {
   const first = BigInt(await node.connection.call('eth_blockNumber')) + 1n;
   for (const transaction of transactions) {
     await node.connection.call('eth_sendRawTransaction', transaction);
@@ -87,7 +91,7 @@ async function logs(node, transactions) {
   return { fromBlock: hex(first), toBlock: hex(first + BigInt(BLOCKS) - 1n) };
 }
 
-/** Sends a body for half a second of the node's processor time; returns the processor microseconds of one. */
+/** Sends a body until the node has used `LEAST` seconds of processor time; returns the microseconds of one response. */
 async function spent(node, body) {
   const request = Connection.request(body);
   const before = node.processorTime();
@@ -172,7 +176,7 @@ try {
   if (wants('package')) await tracedInPackage(deployed);
   const transactions = deployed.map((transaction) => [transaction]);
   transactions.push([]);
-  for (let i = 0; i < BLOCK; i++) transactions.at(-1).push(await transfer(i % wallets.length, stranger(i), 1n));
+  for (let i = 0; i < TRANSFERS; i++) transactions.at(-1).push(await transfer(i % wallets.length, stranger(i), 1n));
   const emissions = [];
   for (let i = 0; i < BLOCKS / APART; i++) emissions.push(await send(i % wallets.length, EMITTER, 100_000));
   for (const [name, command] of Object.entries(commands)) {
@@ -187,13 +191,13 @@ try {
   if (wants('prestate')) {
     for (const diffMode of [false, true]) {
       const options = { tracer: 'prestateTracer', tracerConfig: { diffMode } };
-      const name = `prestateTracer${diffMode ? ', changes' : ''}, block of ${BLOCK} transfers`;
+      const name = `prestateTracer${diffMode ? ', changes' : ''}, block of ${TRANSFERS} transfers`;
       await beside(name, others, (node) => call('debug_traceBlockByNumber', node.block, options));
     }
   }
   // Ten thousand blocks push the traced one out of the history that a chain keeps states of.
   if (wants('logs')) {
-    for (const node of running) node.range = await logs(node, emissions);
+    for (const node of running) node.range = await mineLogs(node, emissions);
     for (const [name, address, found] of [[`${BLOCKS / APART} logs`, EMITTER, BLOCKS / APART], ['no logs', SILENT, 0]]) {
       for (const node of running) {
         const logs = await node.connection.call('eth_getLogs', { ...node.range, address });
