@@ -67,7 +67,7 @@ async fn serve(
     begin: LightStart,
     (backends, limits): (Vec<SharedUpstream>, Arc<Limits>),
 ) -> Result<(), CommandError> {
-    let (chain, opened) = (network.chain_id, args.server.admission.open()?);
+    let (chain, admission) = (network.chain_id, args.server.admission.open()?);
     let mut stop = StopSignal::listen();
     let begin = match args.starts_at_shown_block() {
         true => match stop.unless(light::shown_block(&network, &backends)).await {
@@ -90,7 +90,7 @@ async fn serve(
     let light = light_client(network, begin, backends, options, index.as_ref());
     let settled = light.settled(ANNOUNCE_TIMEOUT);
     let Some(shared) = shared else {
-        run_server::bind(light.clone(), &args.server, opened).await?.run(settled, stop).await;
+        run_server::bind(light.clone(), &args.server, admission).await?.run(settled, stop).await;
         return Ok(());
     };
     let parts = FrontEndParts {
@@ -108,7 +108,7 @@ async fn serve(
     let front_end = Arc::new(FrontEnd::start(parts));
     let access = shared.access.clone();
     let keys = args.keys.then(|| access.access());
-    let bound = run_server::bind_with(front_end.clone(), &args.server, opened, keys).await?;
+    let bound = run_server::bind_with(front_end.clone(), &args.server, admission, keys).await?;
     // The page ends with this function.
     let mut page_task = JoinSet::new();
     if let Some(page) = admin_page(args, front_end, shared).await? {
