@@ -22,7 +22,7 @@ fn main() {
     println!("balance of {}: {}", accounts[1], response["result"]);
     assert_eq!(response["result"], "0x21e27c1806e59a40000", "10,001 RBTC");
 
-    // What the answer is worth.
+    // The proof of the answer: how many blocks and how much work are on top.
     let response = common::ask(&client, &mut node, "rootlight_verification", &json!(["latest"]));
     println!("{:#}", response["result"]);
     assert_eq!(response["result"]["level"], Value::from("verified"));

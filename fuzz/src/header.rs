@@ -102,7 +102,7 @@ fn check_injective(header: &Header, mut other: Header, rlp: &[u8], changed: &[u8
         return;
     }
     if *header == other {
-        // One of them lacks the optional base event, which counts as empty.
+        // One of the two forms lacks the optional base event, which counts as empty.
         assert!(header.shape.base_event_optional && header.base_event.is_empty());
         return;
     }

@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
         out
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     pub fn rest(self) -> &'a [u8] {
         self.0
     }

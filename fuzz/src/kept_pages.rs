@@ -230,7 +230,7 @@ fn restored_until_fault(pages: &[Vec<u8>], whole: bool) {
     }
 }
 
-/// What is proven behind holds too, or nothing stays.
+/// Proves the restored headers from the head back: either all of them hold, or none stays.
 fn prove_and_check(sync: &mut HeaderSync, head: u64, pages: &[Vec<u8>]) {
     for _ in 0..STEPS {
         match sync.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned())) {

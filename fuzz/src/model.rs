@@ -12,9 +12,9 @@ const MAX_CHANGES: usize = 64;
 
 /// The same content twice.
 pub struct Model {
-    /// What is checked.
+    /// The trie that is checked.
     pub trie: Trie,
-    /// What is true.
+    /// The same content in a plain map, which is the truth.
     pub map: BTreeMap<Vec<u8>, Bytes>,
 }
 

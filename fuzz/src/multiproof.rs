@@ -79,7 +79,7 @@ fn check_parts(input: &mut Input<'_>) {
     }
 }
 
-/// What is left of a trie says nothing that the trie does not say.
+/// A part of a trie's nodes never contradicts the whole trie.
 fn check_part(model: &Model, part: &ProvenNodes, input: &mut Input<'_>) {
     let root = model.trie.root();
     let chosen = key(input, &model.map);

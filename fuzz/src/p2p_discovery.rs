@@ -39,7 +39,8 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What is read is written alike by whoever has the key, and no change of it has the same sender and another content.
+/// A datagram that is read is written in the same way by the owner of the key, and no changed datagram has the same sender and
+/// another content.
 fn datagram(bytes: Vec<u8>) {
     let Ok(read) = with_limit(bytes.len(), || Datagram::decode(&bytes)) else { return };
     let _ = read.sender();

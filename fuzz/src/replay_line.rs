@@ -63,7 +63,7 @@ fn collect(line: &Value, recorded: &mut Vec<(RecordedCall, Option<Value>)>) {
     }
 }
 
-/// What was recorded under another spelling counts too: hexadecimal letters of both cases, `ext_` for `rsk_`.
+/// A call that was recorded under another spelling counts too: hexadecimal letters of both cases, `ext_` for `rsk_`.
 fn check_answer(replay: &Replay, call: &RecordedCall, answer: &UpstreamResult, recorded: &[(RecordedCall, Option<Value>)]) {
     let Ok(answer) = answer else { return };
     let answer: Value = serde_json::from_str(answer.get()).expect("JSON");

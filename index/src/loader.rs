@@ -105,7 +105,7 @@ impl Loader {
                 else => break,
             }
         }
-        // What was loaded last may be what proves the rest.
+        // The blocks that were loaded last may prove the other ones.
         writer.mark_ancestors_proven().await?;
         if self.options.traces {
             traced::fill(&context, self.options.batch).await?;

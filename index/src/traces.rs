@@ -54,7 +54,7 @@ pub struct TraceRange {
 /// The traces that a filter found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundTraces {
-    /// All that were asked for.
+    /// All traces that were asked for.
     All {
         /// The traces, in the order of the chain.
         traces: Vec<IndexedTrace>,

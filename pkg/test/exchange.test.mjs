@@ -166,7 +166,7 @@ test('words of a node contain no password and no key of its address, also where 
     const bytes = (message) => new TextEncoder().encode(errors(message));
     assert.deepEqual(masked(bytes(text), mask), bytes(said));
   }
-  // What has nothing to mask stays as it is, also if it is no JSON.
+  // A text without anything to mask stays as it is, also if it is no JSON.
   for (const text of ['{"message":"a \\u0041"}', '{"message":"\\x"}', '{"message":"', '']) {
     const bytes = new TextEncoder().encode(text);
     assert.equal(masked(bytes, mask), bytes);

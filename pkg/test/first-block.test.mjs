@@ -14,7 +14,7 @@ const NOBODY = 'http://127.0.0.1:1/SECRETKEY';
 
 let one, other;
 before(async () => {
-  // Both have had an old newest block for long.
+  // Both chains have had an old newest block for long.
   [one, other] = await Promise.all(['5', '6'].map((time) => startProgram(['dev', '--http-port', '0', '--silent', '--genesis-time', time])));
 });
 after(() => Promise.all([one, other].map((program) => program?.stop())));

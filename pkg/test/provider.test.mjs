@@ -252,7 +252,7 @@ test('a provider is disconnected while no upstream answers, and connected when o
     assert.deepEqual(await told(1), [CONNECT]);
     down[1] = true;
     assert.deepEqual(await told(2), [CONNECT, LOST]);
-    // What is known is still answered.
+    // Requests about known facts are still answered.
     assert.equal(await ask('eth_blockNumber'), '0x4');
     down[1] = false;
     assert.deepEqual(await told(3), [CONNECT, LOST, CONNECT]);

@@ -104,7 +104,7 @@ test('a server that turns to another network is told with both ids, and connects
   first.close();
   for (const start of [{}, { checkpoint: { number: 0, hash }, maxAge: 0 }]) {
     let isForeign = false;
-    // What a node of the main network answers: its id, and blocks that are none here.
+    // The answers of a node of the main network: its chain id, and no block that is known here.
     const foreign = (body) => {
       const one = ({ id, method }) => ({ jsonrpc: '2.0', id, result: { eth_chainId: '0x1e', eth_blockNumber: '0x895440' }[method] ?? null });
       const asked = JSON.parse(body);

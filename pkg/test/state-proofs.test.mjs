@@ -43,7 +43,7 @@ test('stock nodes alone: a message at once, and the error of the first balance',
     }
     await until(() => events.length === 3, 'the events of the refusals');
     assert.match(events[0].error.message, WORDS);
-    // What is proven from them.
+    // Transactions and receipts need no proof of state, so stock nodes suffice for them.
     const { transactions } = await ask('eth_getBlockByNumber', 'latest', false);
     assert.equal((await ask('eth_getTransactionReceipt', transactions[0])).transactionHash, transactions[0]);
     // Another error keeps its words.

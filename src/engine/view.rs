@@ -16,7 +16,7 @@ pub struct SyncProgress {
     pub highest: u64,
 }
 
-/// All that handlers read: a chain at one head, its state and pool, and how the client itself is doing.
+/// The data that handlers read: a chain at one head, its state and pool, and the condition of the client itself.
 pub trait View: Chain + State + Pool {
     /// The progress of synchronization, or `None` if the head is current.
     fn syncing(&self) -> Option<SyncProgress> {

@@ -69,7 +69,7 @@ pub trait HostQuestion: fmt::Debug + Send {
 pub struct HostAnswer {
     /// The answer.
     pub answer: AuxiliaryAnswer,
-    /// What is dropped once the session has the answer, such as the memory that is counted for it.
+    /// A value that is dropped once the session has the answer, such as the reservation of its memory.
     pub held: Box<dyn Any + Send>,
 }
 

@@ -306,7 +306,7 @@ fn no_method_answers_without_bitcoin_where_it_is_asked_for() {
     }
 }
 
-/// What Bitcoin says of the chain stands beside what depends on the chain, and beside nothing else.
+/// The mark about Bitcoin's chain stands beside answers that depend on the chain, and beside no others.
 #[test]
 fn answers_about_the_chain_say_that_bitcoin_does_not_support_it() {
     let (_, mut client, _) = world(ClientConfig::default());

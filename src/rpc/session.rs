@@ -438,7 +438,7 @@ impl Session {
         };
         // "Block not found" may rest on an unproven absence too.
         member.marks.level = unproven;
-        // What does not depend on the chain has no mark about it.
+        // An answer that does not depend on the chain has no mark about the chain.
         if result.as_ref().is_ok_and(|done| done.level != Level::Local) {
             member.marks.start = self.pinned.untrusted_start();
             member.marks.bitcoin = self.pinned.bitcoin_doubt().map(|verdict| verdict.name());

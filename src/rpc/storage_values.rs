@@ -68,7 +68,7 @@ fn storage_values(view: &dyn View, params: Params<'_>) -> HandlerResult {
         for slot in slots {
             match state.storage(address, slot) {
                 Ok(value) => of.push(hex::encode_prefixed(word(&value))),
-                // All that is missing is fetched at once.
+                // All missing values are fetched together.
                 Err(StateError::Missing(key)) => drop(missing.insert(Fact::State(block, key))),
                 Err(corrupt) => return Err(super::lookup::state_failure(&header, corrupt)),
             }

@@ -83,7 +83,7 @@ fn a_restart_waits_for_an_upstream_that_hangs_as_long_as_it_must() {
     }
 }
 
-/// Others may have many blocks above a head that is old.
+/// Other upstreams may have many blocks above a head that is old.
 #[test]
 fn a_restart_below_an_old_head_waits_longer_for_an_upstream_that_hangs() {
     let mut mined = honest();

@@ -265,7 +265,7 @@ fn a_restart_continues_from_the_stored_headers() {
     assert!(!second.sync().is_separate());
     let height = ask(&mut second, "eth_blockNumber", json!([]));
     assert_eq!((&height["result"], &height["start"]), (&json!(format!("{:#x}", old + 20)), &json!("window")));
-    // What is stored then covers both.
+    // The headers that are stored then cover both runs.
     let again = Stored::of(&second);
     assert_eq!(again.record.mark.time, mined.head().timestamp);
     assert_eq!(again.record.base, stored.record.base);

@@ -74,7 +74,7 @@ fn side_branches_that_come_first_are_left_again() {
         let imported = chain.import(block(recorded), None).unwrap_or_else(|e| panic!("{e}"));
         if let HeadChange::Reorganised(change) = imported.change {
             changes += 1;
-            // What left the chain is not found any more, except where the new branch has it too.
+            // Transactions that left the chain are not found any more, except where the new branch has them too.
             for header in &change.removed {
                 for hash in chain.view().block(&header.hash()).unwrap().body.hashes() {
                     assert_ne!(chain.view().locate(hash).map(|(block, _)| block), Some(header.hash()));

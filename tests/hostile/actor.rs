@@ -63,7 +63,7 @@ pub enum ActorTrick {
 
 pub struct Actor<'a> {
     pub trunk: &'a RecordedUpstream,
-    /// What it shows half of the time, when it flaps; or always, when it is on another branch.
+    /// The branch that the actor shows half of the time, when it flaps; or always, when it is on another branch.
     pub other: Option<&'a RecordedUpstream>,
     pub trick: ActorTrick,
     /// Milliseconds that one exchange takes.

@@ -363,7 +363,7 @@ fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
     assert!(found["blockHash"].is_string(), "{found}");
 }
 
-/// What is about a block off the chain is asked for by the block's hash first.
+/// Facts about a block off the chain are requested by the block's hash first.
 #[test]
 fn blocks_off_the_chain_are_asked_for_by_their_hashes() {
     let (Some(main), Some(side)) = (recording(160), side_block()) else { return };

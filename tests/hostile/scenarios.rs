@@ -110,7 +110,7 @@ fn is_true(
             value["number"] == format!("{head:#x}")
                 && known.iter().flatten().any(|text| same_block(&serde_json::from_str(text).unwrap(), value))
         }
-        // What the client has seen of the chain ends at its head: logs up to there, all of them.
+        // The client has seen the chain up to its head: it returns all logs up to there.
         "eth_getLogs" => {
             let logs = truth.as_array().unwrap().iter();
             let number = |log: &Value| crate::support::u64_of(log["blockNumber"].as_str().unwrap());
@@ -186,7 +186,7 @@ fn scenario(stage: &RecordedBranches, seed: u64, tally: &mut HostileTally) {
     blames_nobody(&network, seed);
 }
 
-/// What an honest upstream of this chain says is never held to be a lie.
+/// No response of an honest upstream of this chain counts as a lie.
 fn blames_nobody(network: &HostileNetwork<'_>, seed: u64) {
     for (index, actor) in network.actors.iter().enumerate() {
         let honest = actor.trick == ActorTrick::Honest && actor.other.is_none();

@@ -90,7 +90,7 @@ fn a_transaction_that_later_blocks_can_hold_waits_for_them() {
     assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 1, "queued": 0}));
     dev.get("evm_mine", json!([]));
     assert_eq!(dev.get("eth_getTransactionReceipt", json!([hash]))["blockNumber"], json!("0x8"));
-    // One that no later block can hold is dropped.
+    // A transaction that no later block can hold is dropped.
     dev.get("anvil_setMinGasPrice", json!(["0x2"]));
     dev.get("eth_sendTransaction", priced(2));
     dev.get("anvil_setMinGasPrice", json!(["0xa"]));

@@ -119,7 +119,7 @@ fn a_transaction_is_answered_with_its_receipt() {
     assert_eq!(receipt, dev.get("eth_getTransactionReceipt", json!([hash])));
     let raw = dev.get("eth_signTransaction", json!([{"from": BOB, "to": ALICE, "gas": "0x5208"}]));
     assert_eq!(dev.get("eth_sendRawTransactionSync", json!([raw, 2_000]))["from"], json!(BOB));
-    // One that waits stays in the pool; the data is its hash.
+    // A transaction that waits stays in the pool; the error's data is its hash.
     let gap = json!([{"from": BOB, "to": ALICE, "nonce": "0x5"}]);
     for (mining, params, code) in [(true, gap, 5), (false, transfer(2), 4)] {
         dev.get("evm_setAutomine", json!([mining]));

@@ -230,7 +230,7 @@ fn a_transaction_is_filled_with_what_its_sender_has_left_out() {
     assert_eq!(unsigned.encode(), raw);
     assert_eq!(signed.recover_sender(33).unwrap().to_string().to_lowercase(), ALICE);
 
-    // What is given stays, and costs no run.
+    // Given fields stay as they are, and cost no run.
     let given = json!({"to": BOB, "gas": "0x5208", "gasPrice": "0x7", "nonce": "0x9", "chainId": "0x21"});
     let tx = fixture.dev.get("eth_fillTransaction", json!([given]))["tx"].clone();
     assert_eq!((&tx["gas"], &tx["gasPrice"], &tx["nonce"]), (&json!("0x5208"), &json!("0x7"), &json!("0x9")));

@@ -267,7 +267,7 @@ fn a_search_ends_after_ten_thousand_blocks() {
     dev.get("hardhat_mine", json!(["0x2710"]));
     let (code, text) = dev.refused("ots_searchTransactionsBefore", json!([BOB, 0, 25]));
     assert!(code == -32005 && text.contains("10000 blocks"), "{code} {text}");
-    // What was found before the limit is a page.
+    // The transactions that were found before the limit are a page.
     let found = dev.get("ots_searchTransactionsAfter", json!([BOB, 0, 25]));
     assert_eq!((&found["txs"][0]["hash"], &found["firstPage"]), (&hash, &json!(false)));
     assert_eq!(dev.get("ots_searchTransactionsBefore", json!([BOB, 2, 25]))["txs"][0]["hash"], hash);

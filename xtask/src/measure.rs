@@ -18,7 +18,7 @@ const ANVIL: NamedStep = ("setup: anvil", anvil);
 const PROGRAM: NamedStep = ("build", |log| build(log, &[]));
 const TOKEN: NamedStep = ("test contract", |log| clients::compile(log).map(|_| String::new()));
 const OTHERS: NamedStep = ("setup: other modules", |log| packages(log, "modules"));
-/// What the browser package is built with.
+/// The steps that build the browser package.
 const MODULES: [NamedStep; 3] = [
     ("setup: rust targets", tools::rust_targets),
     ("setup: npm packages", tools::npm_packages),

@@ -322,7 +322,7 @@ async fn the_first_version_of_the_schema_is_brought_forward() {
     let migration = refinery::Migration::unapplied("V1__blocks_and_logs", first).unwrap();
     let mut runner = refinery::Runner::new(&[migration]);
     runner.set_migration_table_name("rootlight.migrations").run_async(&mut client).await.unwrap();
-    // What version 1 had: two partitions, one of which can be searched.
+    // The contents of version 1: two partitions, one of which can be searched.
     let genesis = crate::common::network().genesis_hash;
     client
         .batch_execute(&format!(

@@ -114,7 +114,7 @@ impl KeyCaller {
         if !rules.admits_page(self.origin.as_deref()) {
             return Err(RequestRefusal::Origin);
         }
-        // What a WebSocket has subscribed to rests on the rights that the key had.
+        // Subscriptions of a WebSocket rest on the rights that the key had.
         let began = &self.began.rules;
         if rules.operator != began.operator || rules.take_from(began) {
             return Err(RequestRefusal::Changed);

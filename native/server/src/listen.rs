@@ -123,7 +123,7 @@ impl Server {
         Ok(Self { listeners, second, metrics, tls, shared, control, stop })
     }
 
-    /// What its connections would share.
+    /// The state that connections of this server would share.
     #[cfg(test)]
     pub(super) fn into_shared(self) -> ServerState {
         self.shared

@@ -45,7 +45,7 @@ where
     let slots = ConnectionSlots::new(CONNECTIONS);
     let mut open = JoinSet::new();
     loop {
-        // What has ended is forgotten; the others are no more than the slots.
+        // Connections that have ended are forgotten; the open ones are no more than the slots.
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, address)) => {

@@ -131,7 +131,7 @@ mod tests {
         let error = bind(&path, 0o600).unwrap_err();
         assert!(error.to_string().contains("listens on this socket"), "{error}");
         assert_eq!(identity(&path), made);
-        // What listens in another way is not known to be abandoned either.
+        // A socket of another kind is not known to be abandoned either.
         drop((busy, waiting));
         fs::remove_file(&path).unwrap();
         let datagrams = std::os::unix::net::UnixDatagram::bind(&path).unwrap();

@@ -86,7 +86,7 @@ pub(crate) async fn run(
             }
         }
     };
-    // What ends a right comes first: no message that is read after a change is answered by the rules before.
+    // Events that end a right come first: no message that is read after a change is answered by the rules before.
     let end = tokio::select! {
         biased;
         end = rights_end(&terms, key.as_deref(), &shared, &connection) => end,

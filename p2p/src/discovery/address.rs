@@ -82,7 +82,7 @@ fn public_v6(ip: Ipv6Addr) -> bool {
     }
 }
 
-/// What one owner easily has many addresses of: an IPv4 address, or a /64 of IPv6.
+/// A number for the network in which one owner easily has all addresses: the IPv4 address itself, or the /64 of IPv6.
 pub fn one_owner(ip: IpAddr) -> u64 {
     match ip {
         IpAddr::V4(ip) => u64::from(ip.to_bits()) | (1 << 32),

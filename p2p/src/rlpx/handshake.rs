@@ -39,7 +39,7 @@ pub enum AuthForm {
     Eip8,
 }
 
-/// All that is random in one side of a handshake. Each must come from a secure source and serve once.
+/// The random values of one side of a handshake. Each must come from a secure source and serve once.
 #[derive(Clone)]
 pub struct HandshakeSecrets {
     /// Secret key of which the frames' keys are made.

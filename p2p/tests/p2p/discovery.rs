@@ -101,7 +101,7 @@ fn all_nodes_are_found_from_one_boot_host() {
         let expected: Vec<NodeRecord> =
             others.map(|number| NodeRecord { id: *key(number).id(), address: address(number) }).collect();
         assert_eq!(nodes, expected, "{at}");
-        // Each was found once.
+        // Each node was found once.
         assert_eq!(network.found[at].len(), 11);
     }
     assert!(network.lost.is_empty());

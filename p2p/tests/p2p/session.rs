@@ -215,7 +215,7 @@ fn the_messages_of_every_recording_arrive() {
 /// Codes and payloads.
 type Said = Vec<(u64, Vec<u8>)>;
 
-/// What a peer says first, and how the session ends.
+/// The events of a session with a peer that first says this, and how the session ends.
 fn end(config: SessionConfig, said: &[(u64, Vec<u8>)]) -> (Vec<Event>, Option<DisconnectReason>) {
     let (mut session, mut other, _) = against_a_connection(config);
     for (code, payload) in said {

@@ -10,7 +10,7 @@ export async function stored({ pagesIn }, storage, network, head, dated = false)
   const pages = pagesIn(storage, { network }, { isWindow: true });
   const end = Math.floor(head / HEADERS) + 1;
   await until(async () => (await pages.count()) === end, `the pages up to ${end}`);
-  // What the newest one has is written after its number was known.
+  // The newest page is written after its number is known.
   await until(async () => (await pages.read(end - 1)) !== undefined, 'the last page');
   if (dated) await until(async () => (await pages.record())?.bitcoin !== undefined, 'the chain of Bitcoin');
   await pages.close();

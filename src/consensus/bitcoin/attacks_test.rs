@@ -161,7 +161,7 @@ fn a_branch_that_leaves_too_deep_is_refused() {
     let error = BitcoinChainError::Deep { height: fork + 1, fork };
     assert_eq!(chain.insert(&deep[0], NOW), Err(error));
     assert!(error.to_string().contains("more than the work of 2016 blocks below the tip"), "{error}");
-    // One that was not too deep when it left is dropped once it is.
+    // A branch that was not too deep when it left the chain is dropped once it is too deep.
     let side = branch(&chain, fork + 1, 1, 3);
     insert_all(&mut chain, &side);
     assert_eq!(chain.branches().len(), 3);

@@ -255,7 +255,7 @@ impl BitcoinFollower {
         let first = view.head().number.saturating_sub(JUDGED_HEADERS);
         let judge = &mut self.judge;
         if judge.dated().from() > first {
-            // None was followed before, or another chain, whose numbers were higher.
+            // No chain was followed before, or another one, whose numbers were higher.
             judge.begin_at(first);
         }
         judge.follow(view, &self.chain);

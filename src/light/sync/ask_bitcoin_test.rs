@@ -481,7 +481,7 @@ fn bitcoins_chain_is_asked_for_beside_other_requests() {
     let now = Now { unix: NOW, millis: 0 };
     let SyncStep::Fetch(asked) = client.sync.next(0, now) else { unreachable!() };
     client.sync.feed(0, vec![unknown(), server.answer(&asked[1])], now);
-    // What follows of Bitcoin's chain is beside what follows of the other.
+    // The next requests about Bitcoin's chain go out together with those about the other chain.
     let asked = requests(&mut client.sync, 0, 0);
     assert_eq!(
         (asked.len(), asked[1].as_str()),

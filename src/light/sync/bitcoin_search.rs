@@ -90,7 +90,7 @@ impl StoredBitcoin {
     }
 }
 
-/// What an upstream is asked.
+/// A request for Bitcoin's chain to an upstream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitcoinAsk {
     /// Whether coinbases are asked for rather than headers.

@@ -159,7 +159,7 @@ impl HeaderSync {
         }
         self.judge_restored();
         if self.followed.headers_first && self.is_synced() && !was_synced {
-            // What has waited for the head is fetched at once.
+            // Requests that have waited for the head are sent at once.
             self.peers.iter_mut().for_each(SyncPeer::end_pause);
         }
         self.judge_by_bitcoin();

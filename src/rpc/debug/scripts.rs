@@ -39,7 +39,7 @@ pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     let Some(position) = row.params.iter().position(is_of_trace) else { return false };
     let Ok(params) = Params::new(values, 0, values.len()) else { return false };
     let given: Option<BTreeMap<String, &RawValue>> = params.object(position, "trace options").ok().flatten();
-    // One that is too long is refused too.
+    // The handler refuses a script that is too long, so this call runs none, but still counts as one with a script.
     given.is_some_and(|given| matches!(read(&given), Ok(Some(_)) | Err(ParamError::Script(_))))
 }
 

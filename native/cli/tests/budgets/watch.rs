@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rootlight_limits::Limits;
 
-/// What one source may take of the budget.
+/// The bytes that one source may take of the budget.
 pub(crate) const OF_ONE: usize = 36 << 20;
 
 /// The largest growth of this process while responses come in.

@@ -99,7 +99,7 @@ impl JudgeFixture {
     }
 }
 
-/// What the client says of Bitcoin once it says this about its chain.
+/// The client's status of Bitcoin's chain, once it has this verdict.
 async fn status(light: &LightService, verdict: &str) -> Value {
     status_where(light, verdict, |status| status["verdict"] == verdict).await
 }

@@ -243,7 +243,7 @@ async fn a_file_in_use_is_an_error() {
     assert!(!folder.path().join(format!("{WINDOW_FILE}.unusable")).exists());
 }
 
-/// What is withheld is not answered about: an upstream whose head is hours old gives no start, with a store or without.
+/// Newer blocks may be withheld: an upstream whose head is hours old gives no start, with a store or without.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_withholds_the_newest_hours_gives_no_start() {
     let folder = tempfile::tempdir().unwrap();

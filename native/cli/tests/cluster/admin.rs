@@ -306,7 +306,7 @@ async fn a_wrong_secret_is_refused_after_the_same_look_ups_as_an_unknown_id() {
     for (text, refused) in [(id, true), ("aaaaaaaa", true), (id, false), ("aaaaaaaa", false)] {
         let before = asked();
         assert_eq!(fixture.call(0, &secret(text), "eth_chainId").await, 401);
-        // What was refused a moment ago may be remembered, on a machine that is not too busy.
+        // A key that was refused a moment ago may be remembered, on a machine that is not too busy.
         let looked_up = asked() - before;
         assert!(looked_up == 1 || (!refused && looked_up == 0), "{text}: {looked_up} look-ups");
     }

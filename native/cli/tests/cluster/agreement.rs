@@ -28,7 +28,7 @@ fn block(number: u64) -> BlockRef {
     BlockRef { number, hash: B256::from(U256::from(number)) }
 }
 
-/// What a front end has verified, and what its messages see. A chain is its height.
+/// The block that a front end has verified, and the block that its messages see, each as a height.
 struct ModelHeights {
     verified: Cell<u64>,
     pinned: Cell<Option<u64>>,
@@ -102,7 +102,7 @@ enum CallerMessage {
     Answered { at: usize, floor: u64, block: u64 },
 }
 
-/// What may go wrong.
+/// The kinds of faults of a run.
 #[derive(Clone, Copy)]
 struct Faults {
     name: &'static str,

@@ -45,7 +45,7 @@ impl ChainBackend {
     }
 }
 
-/// What is done once, before the next proof is given.
+/// An action that runs once, before the backend gives the next proof.
 pub(crate) type BeforeProof = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl Upstream for ChainBackend {

@@ -66,7 +66,7 @@ async fn a_change_is_learnt_of_without_an_announcement_and_with_the_store_alone(
     postgres.end("QUIT");
     let fresh = service.front_ends[0].find(&record.id).await.unwrap().unwrap();
     assert_eq!(fresh.name, "new");
-    // What no front end remembers is in the store, or cannot be asked for.
+    // Without the database, a key that neither the front end nor the store knows cannot be looked up.
     assert_eq!(service.front_ends[0].find("aaaaaaaa").await, Err(Unavailable));
     postgres.run();
     wait_until("the database answers", || async { service.front_ends[0].find("aaaaaaaa").await == Ok(None) })

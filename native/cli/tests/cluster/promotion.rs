@@ -53,7 +53,7 @@ async fn a_database_that_lost_changes_is_followed_and_later_revocations_are_lear
     lose(&service, far, "before").await;
     silent.revoke(&leaked.id).await.unwrap();
     revoked_everywhere(&service, &leaked.id).await;
-    // What was lost is not shown any more.
+    // The change that was lost is not shown any more.
     known_everywhere(&service, &changed.id, "before").await;
 }
 

@@ -190,7 +190,7 @@ async fn flood(front_ends: &[Arc<ClusterAccess>], record: &KeyRecord, time: Dura
     join_all(front_ends.iter().cloned().map(one)).await.iter().sum()
 }
 
-/// What a tenth of a second of the rate may add for each front end.
+/// The requests that leases of a tenth of a second may add, over all front ends.
 fn leases(rps: u64, front_ends: u64) -> u64 {
     front_ends * rps.div_ceil(10)
 }

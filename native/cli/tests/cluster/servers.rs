@@ -143,7 +143,7 @@ impl Servers {
             }
         };
         owned(folder.path());
-        // All are held at once, so that none is given twice.
+        // All ports are held at the same time, so that the system gives none twice.
         let reserved: Vec<TcpListener> =
             (0..count * 2).map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap()).collect();
         let port = |listener: &TcpListener| listener.local_addr().unwrap().port();

@@ -69,7 +69,7 @@ impl IndexedChain {
             outcome(&*chain, "eth_accounts", json!([])).await.unwrap().as_array().unwrap()[..4].to_vec();
         let mut contracts = vec![deploy(&chain, &accounts[0], FACTORY).await];
         let callee = contracts[0].as_str().unwrap()[2..].to_owned();
-        // One that calls the first, one that destructs itself, two that fail.
+        // A contract that calls the first one, one that destructs itself, two that fail.
         for code in [&format!("5f5f5f5f5f73{callee}5af100"), "33ff", "5f5ffd", "fe"] {
             contracts.push(deploy(&chain, &accounts[1], code).await);
         }

@@ -76,7 +76,7 @@ async fn usage_that_the_database_refuses_stops_no_other() {
     assert_eq!(service.number("SELECT requests FROM service.usage WHERE number = 0").await, 6);
     let all = 2 * (3_000 - 2) + 6;
     assert_eq!(service.number("SELECT sum(requests)::bigint FROM service.usage_totals").await, all);
-    // What comes later is counted.
+    // Later requests are counted.
     used.number = 9;
     access.take(&used, &charge(5)).await.unwrap();
     access.flush().await.unwrap();

@@ -77,7 +77,7 @@ fn questions(chain: &RecordedChain) -> Vec<TrueAnswer> {
     all
 }
 
-/// What of an answer is compared: of code its hash if that was recorded, of a block its hash and how much is in it.
+/// Compares an answer with the truth: code by its hash if that was recorded, a block by its hash and its numbers of entries.
 fn compared(question: &TrueAnswer, result: &Value, chain: &RecordedChain) -> bool {
     let (method, _, truth) = question;
     match (*method, truth.as_str()) {

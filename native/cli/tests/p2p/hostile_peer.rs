@@ -346,7 +346,7 @@ impl Speaker {
         vec![Message::Push(Push::Status(Status { best: head.block, parent })).encode()]
     }
 
-    /// What is said to a message; `None` if the connection ends.
+    /// The messages that the peer sends in answer to a message; `None` if it ends the connection.
     fn said(&mut self, payload: &[u8]) -> Option<Vec<Vec<u8>>> {
         let Ok(Message::Request { id, request }) = Message::decode(payload) else { return Some(Vec::new()) };
         let kind = request.kind();

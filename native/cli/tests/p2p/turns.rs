@@ -103,7 +103,7 @@ fn flood(
             for round in 0.. {
                 let (method, params) = question(first + 100 * round);
                 ask_as(&*service, &from, method, params).await;
-                // What is refused at once is not asked at once again.
+                // A question that is refused at once is not asked again at once.
                 sleep(Duration::from_millis(20)).await;
             }
         });
@@ -122,7 +122,7 @@ fn old_state(number: u64) -> (&'static str, Value) {
     ("eth_getBalance", json!([account, format!("{:#x}", 100 + number % 200)]))
 }
 
-/// What the light client has against its peers.
+/// The demerits that the light client counts against its peers.
 async fn demerits(light: &dyn Service) -> Vec<Value> {
     let all = ask(light, "rootlight_upstreams", json!([])).await;
     all["result"].as_array().unwrap().iter().map(|upstream| upstream["demerits"].clone()).collect()

@@ -57,7 +57,7 @@ async fn every_step_works_on_a_chain_that_is_served_and_the_report_replays() {
     assert_eq!((proven.len(), &proven[0]), (2, &json!("peers")), "{report:#}");
     drop(program);
 
-    // What was recorded is all that these steps need; peers are not asked for the chain id.
+    // The recorded calls are all that these steps need; peers are not asked for the chain id.
     let recordings = report["recordings"].as_array().unwrap();
     assert_eq!(recordings.len(), 2, "{report:#}");
     for (recording, first) in recordings.iter().zip([7, 6]) {

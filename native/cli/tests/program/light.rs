@@ -284,7 +284,7 @@ fn methods_prints_the_table_as_text_and_json() {
     assert!(String::from_utf8_lossy(&text.stdout).contains("eth_getBalance("));
 }
 
-/// What an upstream writes may name machines and accounts of the operator.
+/// Texts of upstreams may name machines and accounts of the operator.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
     const WORDS: &str = "db-7.corp.internal:5432, project 0123456789abcdef";

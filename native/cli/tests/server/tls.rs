@@ -200,7 +200,7 @@ async fn a_handshake_has_a_time_limit_and_does_not_hold_up_others() {
         config.limits.head_timeout = Duration::from_millis(500);
     })
     .await;
-    // One that says nothing, one that sends a byte at a time, and one that speaks plain HTTP.
+    // A client that sends nothing, one that sends a byte at a time, and one that speaks plain HTTP.
     let mut silent = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
     let mut slow = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
     let mut plain = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();

@@ -132,7 +132,7 @@ async fn the_write_limit_ends_connections_that_do_not_read_refusals() {
         tokio_tungstenite::client_async(server.ws(&format!("/{key}")), stream).await.unwrap();
     let endless = async { while socket.send(Message::text(body.clone())).await.is_ok() {} };
     tokio::time::timeout(PATIENCE, endless).await.expect("the limit ends the WebSocket");
-    // Others are answered.
+    // Other keys are answered.
     let free = format!("/{}", keys[3].1);
     let short = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
     let request = client().post(server.url(&free)).header(CONTENT_TYPE, "application/json").body(short);

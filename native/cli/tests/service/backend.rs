@@ -116,7 +116,7 @@ impl Answers {
                 change(&mut answer["result"], self.lies.fetch_add(1, Ordering::Relaxed));
                 answer
             }
-            // What no stock node has would tell of newer blocks.
+            // Methods that no stock node has would show newer blocks.
             _ if method.starts_with("rootlight_") => refusal(call, -32601, "the method does not exist"),
             Mode::Lags(head) => self.lagging(caller, call, *head).await,
             Mode::Forks(branch) => self.forked(caller, call, branch).await,

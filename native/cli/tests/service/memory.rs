@@ -54,7 +54,7 @@ impl MemorySamples {
         }
     }
 
-    /// What was used.
+    /// The memory that each process has used.
     pub(crate) fn usage(&self) -> Vec<MemoryUsage> {
         let whole = self.started.elapsed();
         self.front_ends.iter().map(|samples| usage(samples, whole)).collect()

@@ -50,7 +50,7 @@ pub(crate) struct ServiceReport {
 }
 
 impl ServiceReport {
-    /// What is not as documented.
+    /// The differences from the documented behaviour.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (name, counts) in &self.by_fault {

@@ -160,7 +160,7 @@ impl RunningService {
         command.args(["--network", "regtest", "--profile", "hosted", "--log-level", "warn"]);
         command.args(["--checkpoint", &format!("0:{}", self.chain.genesis)]);
         let [first, second] = &self.backends;
-        // One is asked over HTTP, the other over a WebSocket.
+        // The first backend is asked over HTTP, the other one over a WebSocket.
         command.args(["--backend", &format!("http://{}", first.address())]);
         command.args(["--backend", &format!("ws://{}", second.address())]);
         command

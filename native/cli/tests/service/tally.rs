@@ -24,7 +24,7 @@ pub(crate) struct FaultCounts {
     pub(crate) wrong: u64,
     pub(crate) lost: u64,
     pub(crate) duplicated: u64,
-    /// What was told again after an answer of a front end or a write of the store was lost, as documented.
+    /// Events that were reported again after an answer of a front end or a write of the store was lost, as documented.
     pub(crate) repeated: u64,
     /// Steps back of the head by a block while the store was away, as documented.
     pub(crate) stepped_back: u64,

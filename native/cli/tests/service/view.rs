@@ -151,7 +151,7 @@ impl View {
         }
     }
 
-    /// What the client has not been told yet of the blocks up to this one.
+    /// The logs of the blocks up to this one that were not reported to the client yet.
     fn missing(&self, last: u64) -> Vec<String> {
         let known = self.known.lock().unwrap();
         let mut missing = Vec::new();

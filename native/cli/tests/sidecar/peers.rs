@@ -84,7 +84,7 @@ async fn a_light_client_lives_on_the_sidecar_alone() {
     }
 }
 
-/// What a node that synchronizes asks for is the same whether headers are verified here or shown by the node.
+/// A node that synchronizes gets the same answers whether headers are verified here or shown by the own node.
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_are_the_same_however_much_is_verified() {
     let store = Arc::new(store());

@@ -255,7 +255,7 @@ impl Lookups {
 
     async fn ask_database(&self, ids: Vec<(String, Option<KeyCopy>)>, asked: Mark) {
         let (ids, copies): (Vec<String>, Vec<_>) = ids.into_iter().unzip();
-        // What the database has then is at least as new.
+        // The rows that the database returns after this line are at least as new.
         let right_at = self.cache.newest();
         let found = self.connection.run(async |client| rows::find(client, &ids).await).await;
         self.answers.store(found.is_ok(), Ordering::Relaxed);

@@ -149,7 +149,7 @@ impl ClusterMeter {
         (*nanos, *requests) = (left, more);
         self.pace.add(demand);
         let known = self.known?;
-        // What is left of the lease can still be taken.
+        // The rest of the lease can still be taken.
         let used = known.used_at(now).saturating_sub(left);
         Some(self.limits.status(used, known.count.saturating_sub(more), known.unix))
     }
@@ -230,7 +230,7 @@ impl ClusterMeter {
             known.count = known.count.saturating_add(requests);
         }
         if nanos > 0 || requests > 0 {
-            // What is left of the lease before is lost.
+            // The rest of the former lease is lost.
             self.lease = Lease { nanos, requests, until: at.checked_add(LEASE_TIME) };
         }
     }

@@ -118,7 +118,7 @@ impl SentTransactions {
     /// Follows the store, and tells the subscriptions of this front end.
     pub(super) async fn follow(self: Arc<Self>, light: Arc<LightService>) {
         let mut subscription = self.store.subscribe(&self.key).ok();
-        // What was sent before this front end began concerns filters only.
+        // Transactions that were sent before this front end began concern filters only.
         let mut first = true;
         loop {
             loop {

@@ -95,7 +95,7 @@ async fn answer_lines(stream: TcpStream, chain: Arc<RegtestChain>) -> io::Result
         let left = (MESSAGE_BYTES + 1).saturating_sub(line.len());
         let mut limited = (&mut read).take(left as u64);
         let answer = tokio::select! {
-            // What was read stays in `line` if the other branch is taken.
+            // The bytes that were read stay in `line` if the other branch is taken.
             length = limited.read_until(b'\n', &mut line) => {
                 if length? == 0 || line.len() > MESSAGE_BYTES {
                     return Ok(());

@@ -44,7 +44,7 @@ pub(super) async fn run(
             let again = outbox.resend_requests(ask(requests).await.answers);
             ask(again).await;
         }
-        // What happens while the step is made ends the pause too.
+        // An event during this step ends the pause too.
         let woken = shared.wakes.notified();
         match shared.client.sync_next(index, shared.now()) {
             SyncStep::Fetch(requests) => {
@@ -96,7 +96,7 @@ async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamRespon
         tokio::time::sleep(LONGEST_SLEEP).await;
     }
     if is_starting {
-        // Others may wait for their turn, or for the start that this upstream has shown.
+        // Other upstreams may wait for the lease, or for the start that this upstream has shown.
         shared.wakes.notify_waiters();
     }
 }

@@ -52,7 +52,7 @@ pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u
 fn headers(chain: &dyn PeerChain, id: u64, hash: B256, count: u64) -> Option<Vec<u8>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= MAX_HEADERS)?.max(1);
     let found = chain.headers(hash, count);
-    // All that were asked for, or down to genesis.
+    // The response has all headers that were asked for, or those down to genesis.
     let last = found.last()?;
     if found.len() < count && last.number > 0 {
         return None;

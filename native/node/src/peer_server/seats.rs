@@ -210,7 +210,7 @@ mod tests {
         let newcomer = seats.enter(at("198.51.100.1")).unwrap();
         assert!(has_left(&reserved[0]).await);
         assert!(seats.enter(at("198.51.100.2")).is_none());
-        // What left before gives back nothing that another has now.
+        // Dropping the seat of a peer that has left does not free the seat that another peer has now.
         drop(reserved);
         assert_eq!(seats.taken().len(), 1);
         drop(newcomer);

@@ -283,7 +283,7 @@ fn the_state_that_a_script_reads_is_the_one_before_the_instruction() {
     assert_eq!(traced, expected);
 }
 
-/// What a bundler collects of a validation: for each call its opcodes and storage, what is hashed, and how calls end.
+/// The tracer of a bundler for validations: it collects each call's opcodes, storage and end, and the hashed data.
 const COLLECTOR: &str = "{
     calls: [], keccak: [], ends: [], level: {}, before: '',
     setup: function(config) { this.ignored = new RegExp(JSON.parse(config).ignored); },

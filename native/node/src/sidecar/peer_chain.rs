@@ -110,7 +110,7 @@ impl PeerChain for NodeChain {
 
     fn headers(&self, hash: B256, count: usize) -> Vec<SealedHeader> {
         let (mut found, mut next) = (Vec::new(), hash);
-        // What is verified is at hand.
+        // Verified headers are in memory.
         self.verified(|chain| {
             while let Some(header) = chain.by_hash(&next).filter(|_| found.len() < count) {
                 next = header.parent_hash;

@@ -45,9 +45,9 @@ pub struct KeySummary {
     pub created: u64,
     /// When it was revoked, in seconds since 1970.
     pub revoked: Option<u64>,
-    /// What the key may do, and its limits.
+    /// The key's rights and limits.
     pub rules: KeyRules,
-    /// What has been used of the limits.
+    /// The use that counts against the limits.
     pub usage: KeyUsage,
 }
 

@@ -35,7 +35,7 @@ const PLAIN: [&str; 19] = [
     "newHeads, logs, newPendingTransactions or syncing",
     // `evm_reset` takes and ignores it.
     "object",
-    // What is signed names no account of the chain that is read.
+    // The data to be signed refers to no account of the chain.
     "typed data object, or its JSON as a string",
     "QUANTITY or {timestamp, blocks}",
 ];

@@ -24,7 +24,7 @@ pub struct KeyRecord {
     /// When it was revoked, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<u64>,
-    /// What the key may do, and its limits.
+    /// The key's rights and limits.
     #[serde(default)]
     pub rules: KeyRules,
 }

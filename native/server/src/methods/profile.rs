@@ -7,7 +7,7 @@ use rootlight::rpc::{Connection, Handler, HandlerResult, Method, PageAccess, Par
 
 use super::rows::methods;
 
-/// What the service is used for. The server decides it for each connection.
+/// The use of the service, which the server decides for each connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// A node of one's own: every method of the chain.

@@ -1,4 +1,4 @@
-//! What is counted when it happens.
+//! Metrics that are counted when an event happens, not when they are read.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) const PREFIX: &str = "rootlight";
 /// Upper bounds of the buckets for verification, in seconds.
 const VERIFICATION: [f64; 8] = [0.000_1, 0.000_5, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0];
 
-/// What responses of upstreams are checked for.
+/// The purpose for which a response of an upstream is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifiedKind {
     /// The answer to a client's message.

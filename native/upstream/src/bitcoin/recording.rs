@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((read.tip(), read.headers(5, 9)), (Err(silent.clone()), Err(silent)));
         assert_eq!(read.coinbases(&[7, 6]), Ok(vec![coinbase]));
         assert!(matches!(read.coinbases(&[7]), Err(UpstreamError::NotRecorded(_))));
-        // What comes later replaces what was given before.
+        // Later headers replace earlier ones.
         read.note_headers(5, &Ok(vec![[1; HEADER_LEN], [2; HEADER_LEN]]));
         read.note_headers(6, &Ok(vec![[4; HEADER_LEN], [5; HEADER_LEN]]));
         read.note_tip(&Ok(7));

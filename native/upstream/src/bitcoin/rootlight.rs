@@ -191,7 +191,7 @@ mod tests {
             match params[0].as_str() {
                 // None, and one with the flag "cut", the coinbase 1 and the branch 2.
                 Some("0x3") => result(&json!("AcXAwwEBAg==")),
-                // One that is whole.
+                // A whole coinbase, without the flag.
                 Some("0x7") => result(&json!("AcTDgAEC")),
                 _ => Err(UpstreamError::Status(500)),
             }

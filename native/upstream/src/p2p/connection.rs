@@ -375,7 +375,7 @@ impl PeerConnection {
             Ok(Message::Request { id, request }) => {
                 return self.queue(PeerRequest::Request { id, request });
             }
-            // What does not decode does not say which request it is for.
+            // A message that does not decode does not say which request it answers.
             Err(_) => None,
         };
         if let Some(asked) = answered.and_then(|id| self.open_requests.waiting.remove(&id)) {
@@ -442,7 +442,7 @@ impl PeerConnection {
     }
 
     pub(super) async fn say_goodbye(&mut self) {
-        // What came in last is read no more.
+        // Messages that came in last are read no more.
         self.unread = ReceiveQuota::new(self.host.quota());
         self.session.disconnect(DisconnectReason::Requested);
         let _ = self.write().await;

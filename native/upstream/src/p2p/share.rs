@@ -77,7 +77,7 @@ impl MinuteQuota {
         if !may || own.window.take(now_ms, 1).is_err() {
             return false;
         }
-        // Each has its own pace, so that the one that tries most often does not get all that is left.
+        // Each asker has its own pace, so that the one that tries most often does not get all that is left.
         let slow = self.sent.values_mut().map(|sent| u64::from(is_beyond(sent))).sum::<u64>();
         let pause = SLOW_MS.saturating_mul(slow.max(1)).checked_div(left).unwrap_or(SLOW_MS);
         if let Some(own) = self.sent.get_mut(&asker) {

@@ -64,7 +64,7 @@ impl Recording {
         let result = match result {
             Ok(result) => Ok(&**result),
             Err(error @ UpstreamError::Rpc { .. }) => Err(error),
-            // What was not answered may be answered at the next try.
+            // A request without an answer may get one at the next try.
             Err(_) => return,
         };
         let mut state = self.state();
@@ -152,7 +152,7 @@ mod tests {
         let recording = Arc::new(Recording::create(folder.path()).unwrap());
         record(&recording).await;
         assert!(recording.finish().unwrap());
-        // What comes later is not in it.
+        // Later calls are not in the recording.
         record(&recording).await;
         let replay = Replay::open(folder.path()).unwrap();
         assert_eq!(replay.answer("eth_gasPrice", &[]).unwrap().get(), "\"0xa\"");

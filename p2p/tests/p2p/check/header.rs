@@ -88,7 +88,7 @@ impl PeerHeader {
     /// Checks the proof of work by the rules at the header's height. The genesis block has none.
     ///
     /// # Errors
-    /// What is wrong with the proof.
+    /// The rule that the proof breaks.
     pub(crate) fn check_work(&self, network: &Network) -> Result<Seal, PowError> {
         let header = &self.header;
         if self.compressed.is_none() {

@@ -12,7 +12,7 @@ use crate::balancer::CallFailure;
 use crate::conditions::Conditions;
 use crate::running_service::FRONT_ENDS;
 
-/// What a key with a limit was admitted.
+/// The requests of a key with a limit that were admitted.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Admitted {
     pub(crate) per_second: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Limited {
 
 struct Bucket {
     counts: Admitted,
-    /// What was admitted and is not yet made up for by the rate.
+    /// Requests that were admitted and for which the rate has not yet made up.
     level: f64,
     at: Instant,
     /// Since when the store fails, and what was admitted since then.
@@ -53,7 +53,7 @@ impl Limited {
         Arc::new(Self { bucket: Mutex::new(bucket) })
     }
 
-    /// What was admitted so far.
+    /// The requests that were admitted so far.
     pub(crate) fn counts(&self) -> Admitted {
         self.bucket.lock().unwrap().counts.clone()
     }

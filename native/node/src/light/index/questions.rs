@@ -18,7 +18,7 @@ pub trait BlockIndex: fmt::Debug + Send + Sync {
     /// A part of a block below the proven chain, as a method gives it; `None` if the index does not have it.
     fn block_part(&self, question: BlockQuestion) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>>;
 
-    /// What a block has about a transaction, as a method gives it; `None` if the index does not have it.
+    /// A block's data about a transaction, in the form of a method's result; `None` if the index does not have the transaction.
     fn transaction_part(
         &self,
         part: TransactionPart,

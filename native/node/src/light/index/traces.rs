@@ -53,7 +53,7 @@ impl OlderTraces {
         if (from >= lowest && to.saturating_sub(from) < most) || from > last {
             return None;
         }
-        // What the index may leave is few enough to be proven here.
+        // The index may leave only as many blocks as can be proven here.
         let least = lowest.saturating_sub(1).max(to.saturating_sub(most)).min(last);
         let TraceFilter { senders, receivers: recipients, after, count, .. } = filter;
         let asked = TraceQuestion { from, to: last, least, senders, recipients, after, count };

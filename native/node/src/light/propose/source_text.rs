@@ -119,7 +119,7 @@ mod tests {
         proposal.checkpoint = present;
         let same = with_bitcoin_checkpoint(&text, &proposal).unwrap_err();
         assert_eq!(same.to_string(), format!("Bitcoin block {} is built in already", present.height));
-        // What is written is what the file has.
+        // The proposal is written in the form of the lines in the file.
         let written = proposal.to_string();
         let lines = written.lines().map(|line| format!("            {line}\n")).collect::<String>();
         assert!(text.contains(&lines), "{written}");

@@ -143,7 +143,7 @@ mod tests {
         (all[0].snap, all[1].is_state_server, all[2].is_state_server) = (Some(true), true, true);
         for _ in 0..16 {
             assert!(matches!(chosen(&all, &[]), Some(2 | 3)));
-            // One that is dialled may be dead, so the other is not waited for.
+            // The state server that is dialled may be dead, so the other one is dialled without waiting.
             assert_eq!(chosen(&all, &[all[1].node]), Some(3));
         }
         let both = [all[1].node, all[2].node];
