@@ -37,8 +37,10 @@ function good(text) {
   return text;
 }
 
-/** The requests of one round, the same for every node. Each transfer has a receiver of its own: numbers from 0 on those that are mined one
- * by one, from 10,000 on those of full blocks, a thousand for each block. */
+/**
+ * The requests of one round, the same for every node. Each transfer has a receiver of its own: numbers from 0 on for transfers that
+ * are mined one by one, from 10,000 on for full blocks, a thousand for each block.
+ */
 async function round(number) {
   const single = [];
   for (let i = 0; i < SINGLE; i++) {

@@ -1,7 +1,8 @@
 //! Bitcoin data that Rootlights send each other: the results of `rootlight_getBitcoinHeaders` and
 //! `rootlight_getBitcoinTags`.
 //!
-//! Headers and coinbases are texts in base64. Headers are `lowest height (4) | highest height (4) | packed headers`, the heights big-endian.
+//! Headers and coinbases are texts in base64. Headers are `lowest height (4) | highest height (4) | packed headers`, with
+//! big-endian heights.
 //! Coinbases are a list (`coinbase_list`).
 //! Nothing in them is verified: headers are inserted into a chain, and coinbases proven, like those of any other source.
 
