@@ -95,17 +95,23 @@ function chainOf(signer) {
   };
 }
 
+/** The refusal of a method that needs keys, in words that ethers knows. Its `getSigner` reads the text in `data` only. */
+function keyless(method) {
+  const message = `the method ${method} does not exist/is not available: this provider holds no keys: create it with the user's wallet as \`signer\`, or sign with a local account`;
+  return Object.assign(failure(UNAUTHORIZED, message), { data: { message } });
+}
+
 /** The answers of a provider without any account. */
 async function refused(method) {
   if (method === 'eth_accounts') return { result: [] };
   if (SWITCHES.test(method)) return { result: null };
   if (SIGNING.test(method) || method === 'eth_requestAccounts') {
-    throw failure(UNAUTHORIZED, `${method}: this provider holds no keys: create it with the user's wallet as \`signer\`, or sign with a local account`);
+    throw keyless(method);
   }
   throw unsupported(method);
 }
 
-const unsupported = (method) => failure(UNSUPPORTED, `${method}: this provider does not have the method`);
+const unsupported = (method) => failure(UNSUPPORTED, `the method ${method} does not exist/is not available: this provider does not have it`);
 
 /** The answers of a chain that holds keys of its own. Methods of wallets that it lacks are made of those it has. */
 const held = (inner) => {

@@ -222,7 +222,9 @@
     if (method === 'eth_accounts') return [];
     if (SWITCHES.test(method)) return null;
     const code = SIGNING.test(method) || method === 'eth_requestAccounts' ? 4100 : 4200;
-    throw failure({ code, message: `${method}: this page has no wallet` });
+    // ethers knows these words, and its `getSigner` reads the text in `data` only.
+    const message = `the method ${method} does not exist/is not available: this page has no wallet`;
+    throw failure({ code, message, data: { message } });
   }
 
   const elsewhere = (what, served) => failure({ code: 4901, message: `${what}, and answers are proven for ${served}: switch the wallet first` });

@@ -87,11 +87,37 @@ each('viem sends with the accounts of the provider and sees the event', async (p
   await assert.rejects(writer.switchChain({ id: 1 }), (error) => error.walk(({ code }) => code === 4902) !== null);
 });
 
-test('viem reports that a provider without a wallet has no accounts', async () => {
+/** A light client without a wallet. */
+async function withoutWallet() {
   const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
-  const bare = await createProvider({ network: 'regtest', checkpoint: { number: 0, hash }, upstreams: transportTo(chain), storage: null });
+  return createProvider({ network: 'regtest', checkpoint: { number: 0, hash }, upstreams: transportTo(chain), storage: null });
+}
+
+test('viem reports that a provider without a wallet has no accounts', async () => {
+  const bare = await withoutWallet();
   const writer = createWalletClient({ chain: local, transport: custom(bare) });
   assert.deepEqual(await writer.getAddresses(), []);
   await assert.rejects(writer.requestAddresses(), (error) => error.walk(({ code }) => code === 4100) !== null);
+  bare.close();
+});
+
+// Other texts are "could not coalesce error" in ethers, and of the errors of `getSigner` it keeps the code and the data only.
+test('ethers says that a provider without a wallet holds no keys, and which method it does not have', async () => {
+  const bare = await withoutWallet();
+  const browser = new BrowserProvider(bare);
+  const refusals = [
+    [() => browser.getSigner(), 'eth_requestAccounts', /holds no keys: create it with the user's wallet/],
+    [() => browser.send('eth_sendTransaction', [{ to: TO }]), 'eth_sendTransaction', /holds no keys: create it with the user's wallet/],
+    [() => browser.send('wallet_getPermissions', []), 'wallet_getPermissions', /this provider does not have it/],
+    [() => browser.send('eth_nonsense', []), 'eth_nonsense', /the package does not have it/],
+  ];
+  for (const [refusal, operation, words] of refusals) {
+    await assert.rejects(refusal(), (error) => {
+      assert.deepEqual([error.code, error.operation, error.shortMessage], ['UNSUPPORTED_OPERATION', operation, 'unsupported operation']);
+      assert.match(error.message, words);
+      return true;
+    });
+  }
+  browser.destroy();
   bare.close();
 });
