@@ -2,7 +2,7 @@
 // stands for the reader's own node, is in documents/list.mjs.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -10,12 +10,14 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { checksums } from '../../pkg/scripts/checksums.mjs';
 import { call, startChain } from './chain.mjs';
-import { blocks } from './documents/blocks.mjs';
+import { blocks, installs as installsOf } from './documents/blocks.mjs';
 import { DOCUMENTS, PUBLIC_MARKS } from './documents/list.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LIMIT = { timeout: 120_000 };
 const KEY = '0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80';
+
+const NPM = { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_prefer_offline: 'true' };
 
 let folder, project, chain, account, installs;
 
@@ -51,7 +53,7 @@ before(async () => {
   const [, line] = blockOf('README.md', 'cargo xtask wasm').text.split('\n');
   assert.match(line, /^npm install /);
   [installs] = line.split('  ');
-  run(project, 'sh', ['-c', line], { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_prefer_offline: 'true' });
+  run(project, 'sh', ['-c', line], NPM);
   chain = await startChain();
   [account] = await call(chain.url, 'eth_accounts');
   await call(chain.url, 'evm_mine');
@@ -262,6 +264,31 @@ for (const [name, list] of Object.entries(DOCUMENTS)) {
     else if (entry.check) test(title, LIMIT, () => CHECKS[entry.check](text()));
     // A reader sees what it needs.
     else test(`${title} needs ${entry.needs}`, () => assert.match(text(), entry.marks ?? PUBLIC_MARKS));
+  });
+}
+
+/** The documents, and those of the examples, by their names. */
+const DOCUMENT_TEXTS = [...Object.keys(DOCUMENTS), ...readdirSync(join(ROOT, 'examples'), { recursive: true }).filter((name) => /^[^/]+\/README\.md$/.test(name)).map((name) => `examples/${name}`)]
+  .map((name) => [name, installsOf(readFileSync(join(ROOT, name), 'utf8'))]);
+
+test('a document that installs the package from the registry says how it is installed before it is there', () => {
+  assert.ok(DOCUMENT_TEXTS.some(([, { published }]) => published.length > 0));
+  for (const [name, { published, folder: other }] of DOCUMENT_TEXTS) {
+    assert.ok(published.length === 0 || other.some((command) => command.includes('--install-links')), `${name}: ${published.join('; ')}`);
+  }
+});
+
+// `PATH` and `../..` are the repository's folder, which lies beside the project here.
+const FOLDER_INSTALLS = DOCUMENT_TEXTS.flatMap(([name, { folder: commands }]) => commands.map((command) => [command.replace(/PATH\/pkg|\.\.\/\.\.\/pkg/, '../rootlight/pkg'), name]));
+for (const [command, name] of new Map(FOLDER_INSTALLS)) {
+  test(`${name}: ${command} brings the package into an empty project`, LIMIT, () => {
+    const other = mkdtempSync(join(folder, 'installed-'));
+    writeFileSync(join(other, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
+    run(other, 'sh', ['-c', command], NPM);
+    for (const wanted of command.split(' ').slice(2)) {
+      if (!wanted.startsWith('-')) assert.ok(existsSync(join(other, 'node_modules', wanted.endsWith('/pkg') ? 'rootlight/dist/rootlight_bg.wasm' : wanted)), wanted);
+    }
+    run(other, process.execPath, ['--input-type=module', '-e', "await import('rootlight');"]);
   });
 }
 

@@ -21,3 +21,13 @@ export function blocks(text) {
   }
   return found;
 }
+
+/**
+ * The commands of a document that install the package, in blocks and in sentences. `published` are those that name it in npm's
+ * registry, `folder` those that name a folder.
+ * @param {string} text
+ */
+export function installs(text) {
+  const found = [...text.matchAll(/npm install [^`\n]*/g)].map(([command]) => command.split('  ')[0].trim());
+  return { published: found.filter((command) => / rootlight( |$)/.test(command)), folder: found.filter((command) => /\/pkg( |$)/.test(command)) };
+}
