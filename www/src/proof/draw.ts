@@ -1,8 +1,9 @@
-// The merge-mining proof as a drawing: Bitcoin header, Merkle branch, coinbase, Rootstock header.
+// The merge-mining proof as a drawing: Bitcoin header or one in its form, Merkle branch, coinbase, Rootstock header.
 import { digits, grouped, reversed, short } from '../bytes.ts';
 import { yieldToBrowser, el } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
 import { type Check, type MiningProof, TAG } from './mining.ts';
+import { TOP } from './header.ts';
 import { Explainer, type Field, hint, verdict } from './explainer.ts';
 
 const holds = (proof: MiningProof, name: Check['name']) => proof.checks.some((check) => check.name === name && check.holds);
@@ -26,9 +27,9 @@ function bitcoinHeader(proof: MiningProof, explain: Explainer, isMined: boolean)
   const header = proof.header.bitcoinHeader;
   const part = (start: number, end: number) => header.subarray(start, end);
   const fields: Field[] = [
-    { name: 'version', bytes: part(0, 4), description: 'The version of the Bitcoin block.' },
-    { name: 'previous block', bytes: part(4, 36), description: 'The hash of the Bitcoin block before, in Bitcoin’s byte order.' },
-    { name: 'Merkle root', bytes: part(36, 68), description: 'One hash for all transactions of the Bitcoin block. The branch below leads up to it.', link: 'step0', kind: 'key' },
+    { name: 'version', bytes: part(0, 4), description: 'The version of the block’s form.' },
+    { name: 'previous block', bytes: part(4, 36), description: 'The hash of the block before, in Bitcoin’s byte order.' },
+    { name: 'Merkle root', bytes: part(36, 68), description: 'One hash for all transactions of the block. The branch below leads up to it.', link: 'step0', kind: 'key' },
     { name: 'time', bytes: part(68, 72), description: 'When the miner began, in seconds since 1970.' },
     { name: 'bits', bytes: part(72, 76), description: 'How low the hash must be for Bitcoin. Rootstock has a difficulty of its own.' },
     { name: 'nonce', bytes: part(76, 80), description: 'What miners change, billions of times a second, until the hash is low enough.' },
@@ -39,19 +40,20 @@ function bitcoinHeader(proof: MiningProof, explain: Explainer, isMined: boolean)
   const compare = el('dl', { class: 'compare mono' },
     el('dt', {}, 'its hash'), el('dd', {}, el('span', { class: 'zeros' }, zeros), hash.slice(zeros.length)),
     el('dt', {}, 'limit'), el('dd', {}, el('span', { class: 'zeros' }, /^0*/.exec(target)?.[0]), target.replace(/^0*/, '')));
-  return stage(1, 'Bitcoin header', isMined ? 'Bitcoin miners search for a header of 80 bytes whose hash is a very small number. That search is the work.'
+  return stage(1, isMined ? 'Bitcoin header' : 'Header in Bitcoin’s form', isMined ? 'Bitcoin miners search for a header of 80 bytes whose hash is a very small number. That search is the work.'
     : 'A header of 80 bytes in Bitcoin’s form, whose hash is small enough. No Bitcoin miner took part: on this chain such a header costs next to nothing.',
     explain.row(fields), compare,
     verdict(holds(proof, 'work'), `The hash is below the limit. Finding such a header takes ${tries(proof.target)}.`, 'The hash is not below the limit: there is no work in this block.'));
 }
 
-function merkleBranch(proof: MiningProof, explain: Explainer): HTMLElement {
+function merkleBranch(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
+  const block = isMined ? 'Bitcoin block' : 'block in Bitcoin’s form';
   const total = proof.steps.length;
   const title = total === 1 ? 'Merkle branch, 1 step' : `Merkle branch, ${total} steps`;
   if (total === 0) {
-    return stage(2, 'Merkle branch', 'A Bitcoin block folds all its transactions into one hash, two by two. This one has a single transaction, so there is nothing to fold: its hash is the Merkle root.',
-      explain.row([{ name: 'Merkle root', bytes: proof.merkleRoot, description: 'The hash of the only transaction, and the field of the Bitcoin header.', link: 'step0', kind: 'key' }]),
-      verdict(holds(proof, 'branch'), 'It equals the Merkle root in the Bitcoin header.', 'It differs from the Merkle root in the Bitcoin header.'));
+    return stage(2, 'Merkle branch', `A ${block} folds all its transactions into one hash, two by two. This one has a single transaction, so there is nothing to fold: its hash is the Merkle root.`,
+      explain.row([{ name: 'Merkle root', bytes: proof.merkleRoot, description: 'The hash of the only transaction, and the field of the header above.', link: 'step0', kind: 'key' }]),
+      verdict(holds(proof, 'branch'), 'It equals the Merkle root in the header above.', 'It differs from the Merkle root in the header above.'));
   }
   const rows = [...proof.steps.entries()].reverse().map(([index, step]) => {
     const level = total - 1 - index;
@@ -63,9 +65,9 @@ function merkleBranch(proof: MiningProof, explain: Explainer): HTMLElement {
       el('span', { class: 'sign', 'aria-hidden': 'true' }, '+'),
       explain.field({ name: 'its neighbour', bytes: step.right, description: 'The hash of all other transactions on this side. The proof brings it along.', kind: 'dim' }));
   });
-  return stage(2, title, 'A Bitcoin block folds all its transactions into one hash, two by two. To show that one transaction is among thousands, its neighbours on the way up are enough.',
+  return stage(2, title, `A ${block} folds all its transactions into one hash, two by two. To show that one transaction is among thousands, its neighbours on the way up are enough.`,
     asOneTabStop(el('div', { class: 'folds' }, ...rows)),
-    verdict(holds(proof, 'branch'), 'The top equals the Merkle root in the Bitcoin header, recomputed here.', 'The top differs from the Merkle root in the Bitcoin header.'));
+    verdict(holds(proof, 'branch'), 'The top equals the Merkle root in the header above, recomputed here.', 'The top differs from the Merkle root in the header above.'));
 }
 
 function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
@@ -85,7 +87,7 @@ function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTM
       { name: 'Rootstock header', bytes: tail.subarray(at, at + keccakBytes), description: 'The hash for merged mining of the Rootstock header below. Changing anything in that header changes these bytes, and with them every hash above.', link: 'commit', kind: 'key' });
     if (hasForkDetection) {
       fields.push(
-        { name: 'fork detection', bytes: tail.subarray(at + 20, at + 28), description: 'A trace of earlier Bitcoin headers and uncles, by which a hidden chain can be told apart (RSKIP-110).' },
+        { name: 'fork detection', bytes: tail.subarray(at + 20, at + 28), description: 'A trace of earlier headers and uncles, by which a hidden chain can be told apart (RSKIP-110).' },
         { name: 'block number', bytes: tail.subarray(at + 28, at + 32), description: `The height of the Rootstock block: ${grouped(proof.number)}.`, link: 'number' });
     }
     fields.push({ name: 'rest', bytes: tail.subarray(at + 32), description: 'The end of the transaction.', kind: 'dim' });
@@ -102,13 +104,13 @@ function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
   const fields: Field[] = header.fields.map(({ name, bytes, description }) => ({
     name, bytes, description,
     ...(name === 'number' ? { link: 'number' } : {}),
-    ...(name === 'Bitcoin header' ? { kind: 'dim' as const } : {}),
+    ...(name === TOP ? { kind: 'dim' as const } : {}),
   }));
   return stage(4, `Rootstock header, block ${grouped(proof.number)}`, 'The header sums up the block. Its hash for merged mining is what the transaction above contains.',
     explain.row(fields),
     explain.row([
-      { name: 'hash for merged mining', bytes: proof.commitment.subarray(0, proof.keccakBytes), description: 'Keccak-256 of the header without the Bitcoin header: what the coinbase must contain.', link: 'commit', kind: 'key' },
-      { name: 'block hash', bytes: header.hash, description: 'Keccak-256 of the header with the Bitcoin header: the name of this block, which the next block repeats.', link: 'hash', kind: 'key' },
+      { name: 'hash for merged mining', bytes: proof.commitment.subarray(0, proof.keccakBytes), description: 'Keccak-256 of the header without the one at the top: what the coinbase must contain.', link: 'commit', kind: 'key' },
+      { name: 'block hash', bytes: header.hash, description: 'Keccak-256 of the header with the one at the top: the name of this block, which the next block repeats.', link: 'hash', kind: 'key' },
     ]),
     verdict(holds(proof, 'commitment') && holds(proof, 'hash'), `Recomputed here, the block hash is ${short(`0x${digits(header.hash)}`)}: the same that the chain names.`, 'The hash differs from the one that was named.'));
 }

@@ -27,7 +27,7 @@ const NAMES: readonly (readonly [string, string])[] = [
   ['transactions root', 'Commits to all transactions of this block, in their order.'],
   ['receipts root', 'Commits to what the transactions did: gas, success, logs. Logs below are proven against it.'],
   ['logs bloom', 'A coarse index of all logs. It shows quickly that a block has no log of a contract.'],
-  ['difficulty', 'How much work this block had to show. The Bitcoin header above must have a hash below 2²⁵⁶ divided by this.'],
+  ['difficulty', 'How much work this block had to show. The header at the top must have a hash below 2²⁵⁶ divided by this.'],
   ['number', 'The height of the block.'],
   ['gas limit', 'The most gas that its transactions may use.'],
   ['gas used', 'The gas that they used.'],
@@ -41,7 +41,9 @@ const NAMES: readonly (readonly [string, string])[] = [
 const VERSION: readonly [string, string] = ['version', 'The version of the header’s format.'];
 const EDGES: readonly [string, string] = ['parallel lists', 'Which transactions may run at the same time (RSKIP-144).'];
 const EVENT: readonly [string, string] = ['base event', 'Reserved for events of the two-way peg with Bitcoin (RSKIP-535).'];
-const BITCOIN: readonly [string, string] = ['Bitcoin header', 'The 80 bytes at the top of this drawing. The block’s own hash covers them.'];
+/** The header in Bitcoin's form, which only some networks' miners take from Bitcoin. */
+export const TOP = 'header at the top';
+const BITCOIN: readonly [string, string] = [TOP, 'The 80 bytes at the top of this drawing. The block’s own hash covers them.'];
 
 /** The fields of each form, by the number of items in `rsk_getRawBlockHeader...`. */
 const FORMS = new Map<number, { readonly version: number; readonly names: readonly (readonly [string, string])[] }>([

@@ -82,7 +82,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
     el('div', { class: 'proof-head' },
       el('h3', { id: 'proof-title' }, 'Why this block counts'),
       asOneTabStop(el('div', { class: 'tabs', role: 'group', 'aria-label': 'Which block is drawn' }, own, real))),
-    el('p', { class: 'description' }, 'Read from the top: work in Bitcoin, then step by step what that work vouches for. Every hash is computed again in this page.'),
+    el('p', { class: 'description' }, 'Read from the top: the work, then step by step what that work vouches for. Every hash is computed again in this page.'),
     body);
   return {
     show(number, asked) {
