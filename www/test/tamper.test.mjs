@@ -26,6 +26,7 @@ test('every lie is believed by a wallet, and caught by name by the light client'
   const site = await serveFolder();
   t.after(site.stop);
   await onPage(browser, site, async (page) => {
+    assert.match(await page.textContent('#liar .switches'), /honest Node B, too.*example at the top of the page has one/);
     const believed = () => page.textContent('#believed');
     const answered = () => page.textContent('#answered');
     for (const [name, lie, truth, reason] of LIES) {

@@ -75,7 +75,8 @@ export function tamperView(root: HTMLElement, session: Session | undefined): voi
   fill(root, el('div', { class: 'card demo' },
     el('div', { class: 'switches' },
       el('label', { class: 'switch' }, lie, 'Tamper with Node A'),
-      el('label', { class: 'switch calm' }, help, 'Give the client an honest Node B, too')),
+      el('label', { class: 'switch calm' }, help, 'Give the client an honest Node B, too'),
+      el('span', { class: 'small' }, 'The example at the top of the page has one; here you decide.')),
     el('fieldset', {}, el('legend', {}, 'What Node A lies about'), el('div', { class: 'choices' }, ...choices)),
     result));
   // On a server's page the chain in this tab is loaded when the visitor comes near this section.
