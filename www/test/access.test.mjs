@@ -169,6 +169,33 @@ test('the colours follow the system until the visitor chooses, and the choice is
   }, { colorScheme: 'dark' });
 });
 
+/** The short words in the first cells of tables that stand in two lines. */
+const brokenWords = (page) => page.evaluate(() => [...document.querySelectorAll('tbody th')].flatMap(({ childNodes }) => [...childNodes].filter(({ data }) => data)).flatMap((text) => {
+  const range = document.createRange();
+  return [...text.data.matchAll(/[^\s:]{1,10}/g)].filter(({ 0: word, index }) => {
+    range.setStart(text, index);
+    range.setEnd(text, index + word.length);
+    return new Set([...range.getClientRects()].map(({ top }) => top)).size > 1;
+  }).map(([word]) => word);
+}));
+
+test('on a phone the tables of nodes and of accounts break no short word', async (t) => {
+  const [site, own] = [await startSite('dev'), await serveFolder()];
+  t.after(site.stop);
+  t.after(own.stop);
+  for (const viewport of [SIZES.phone, { width: 320, height: 740 }]) {
+    await onPage(browser, site, async (page) => {
+      await page.locator('#status summary').first().click();
+      assert.equal(await page.locator('#status tbody th').count(), 1);
+      assert.deepEqual(await brokenWords(page), [], `${viewport.width} pixels`);
+    }, { viewport });
+    await onPage(browser, own, async (page) => {
+      await page.waitForSelector('#playground tbody th');
+      assert.deepEqual(await brokenWords(page), [], `${viewport.width} pixels`);
+    }, { viewport });
+  }
+});
+
 test('on a phone the first screen has the name of the page, both of its buttons, and texts that can be read', async (t) => {
   const site = await startSite('dev');
   t.after(site.stop);

@@ -41,12 +41,15 @@ const tableOf = (label: string, heads: readonly string[], rows: readonly HTMLEle
   el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label },
     el('table', {}, el('thead', {}, el('tr', {}, ...heads.map((text) => el('th', { scope: 'col' }, text)))), el('tbody', {}, ...rows)));
 
+/** A server's name, which may stand in two lines: the port in the second. */
+const nameCell = (name: string): HTMLElement => el('th', { scope: 'row' }, ...name.split(/(?=:\d+$)/).flatMap((part) => [el('wbr'), part]));
+
 const proves = (stateProofs: boolean | null): string => (stateProofs === null ? 'not asked yet' : stateProofs ? 'yes' : 'no');
 
 /** The server as the page's own client sees it, and below it the upstreams that the server names. */
 export function sourcesView(reports: readonly UpstreamReport[], served: readonly Served[], name: string, lies: number): HTMLElement {
   const rows = reports.map((report) => el('tr', {},
-    el('th', { scope: 'row' }, name),
+    nameCell(name),
     el('td', {}, report.announced === null ? 'nothing yet' : `block ${grouped(Number(report.announced))}`),
     el('td', {}, report.latencyMillis === null ? '–' : `${report.latencyMillis} ms`),
     el('td', {}, proves(report.stateProofs)),
@@ -54,7 +57,7 @@ export function sourcesView(reports: readonly UpstreamReport[], served: readonly
   const own = tableOf('Nodes', [served.length > 0 ? 'Light client' : 'Node', 'Says its newest is', 'Answers in', 'Proves state', 'Lies caught'], rows);
   if (served.length === 0) return own;
   const upstreams = served.map((each) => el('tr', {},
-    el('th', { scope: 'row' }, each.name), el('td', {}, each.resting === null ? 'answers' : `left alone: ${each.resting}`),
+    nameCell(each.name), el('td', {}, each.resting === null ? 'answers' : `left alone: ${each.resting}`),
     el('td', {}, proves(each.stateProofs)), el('td', {}, each.lies === 0 ? 'none' : grouped(each.lies))));
   return el('div', {}, own, el('p', { class: 'description' }, 'Its upstreams, by its own word. Whatever they say, this page checks the answers again.'),
     tableOf('Upstreams of the light client', ['Upstream', 'State', 'Proves state', 'Lies caught'], upstreams));
