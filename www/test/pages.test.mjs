@@ -104,3 +104,15 @@ test('addresses that lead nowhere say why, in words of their verdict', async (t)
     assert.equal(await page.locator('#page img').count(), 0);
   });
 });
+
+test('the last card of a page has its border, and the page ends with one line', async (t) => {
+  const { site, hash } = await withPayment(t);
+  await onPage(browser, site, async (page) => {
+    await find(page, hash, 'Transaction');
+    const widths = await page.evaluate(() => ['#page article > section:last-child', '#page', 'footer'].map((each) => {
+      const { borderTopWidth, borderBottomWidth } = getComputedStyle(document.querySelector(each));
+      return [borderTopWidth, borderBottomWidth];
+    }));
+    assert.deepEqual(widths, [['1px', '1px'], ['0px', '0px'], ['1px', '0px']]);
+  });
+});
