@@ -134,6 +134,7 @@ test('logs have a page with five steps, for the contract and the blocks that its
     assert.equal(await page.locator('#page .log li').count(), 3);
     const steps = await climb(page);
     assert.match(steps[2], /6 headers name the receipts/);
+    assert.ok(await page.evaluate(() => Boolean(document.querySelector('#page .found ~ .standing'))), 'the answer comes before what it rests on');
     assert.match(steps[3], /All receipts of 3 blocks/);
     await page.locator('#page .rung').nth(3).click();
     await page.waitForFunction(() => document.querySelector('#page .ladder-panel .path .badge.good')?.textContent === 'every step fits');

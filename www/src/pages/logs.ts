@@ -48,7 +48,7 @@ export async function logsPage(session: Session, contract = ALL, count = USUAL):
     el('h1', {}, 'Logs'),
     descriptionView('What contracts reported in the newest blocks. Each log stands in a receipt that its block commits to.'),
     logsQuestion(address, count, (given, blocks) => asked(wrong, () => `#/logs/${given === '' ? ALL : toAddress(given)}/${countOf(blocks)}`)), wrong,
-    standing(answer.level, answer.verification), answer.list,
+    answer.list, standing(answer.level, answer.verification),
     ladderView([...workSteps(session, block, work), ...steps(session, answer)]),
     toolsView(session, differs, answer.claim, ['eth_getLogs', answer.filter]));
 }

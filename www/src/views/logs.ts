@@ -121,7 +121,7 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   });
   const made = claims.length - logs.length;
   if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
-  const list = el('div', {},
+  const list = el('div', { class: 'found' },
     el('p', {}, logs.length === 0 ? 'There are no logs in these blocks, and that is proven, too: the headers’ blooms and receipts leave room for none.' : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}, the newest first. All receipts of each block were checked.`),
     logs.length > SHOWN && el('p', { class: 'small' }, `The newest ${SHOWN} are listed.`),
     made > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(made)} more, which do not exist.`),
@@ -145,7 +145,7 @@ export function logsForm(session: Session): HTMLElement {
   const show = shower(result, session);
   const ask = (address: string, count: string) => show(async () => {
     const { level, verification, list } = await logsAnswer(session, address && toAddress(address), countOf(count));
-    return el('div', {}, standing(level, verification), list);
+    return el('div', {}, list, standing(level, verification));
   });
   const { token = '' } = session.source;
   if (token) void ask(token, USUAL);
