@@ -49,6 +49,9 @@ test('block, transaction and account have pages with five steps, links, and proo
     await page.locator(`#page a[href="#/address/${to}"]`).click();
     await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Account');
     assert.match((await climb(page))[4], /This account/);
+    await page.locator('#page .rung').nth(3).click();
+    assert.match(await page.textContent('#page .ladder-panel'), /^4\. \d+ trie nodes.*Trie node 1 · hash/);
+    assert.doesNotMatch(await page.textContent('#page .ladder-panel'), /(?<![Tt]rie )\bnodes?\b/i, 'a node without more words is the server');
     const account = await verified('account');
     assert.equal(account.facts.balance, String(BigInt(await call(site.node, 'eth_getBalance', to, 'latest'))));
     await page.goBack();

@@ -8,7 +8,7 @@ import { type AccountProof, accountTrail, pinned, whatItIs } from '../views/acco
 import { comparison, heard, read, said } from '../views/answer.ts';
 import { functionsView } from '../views/functions.ts';
 import { ladderView } from '../views/ladder.ts';
-import { nodeViews } from '../views/trail.ts';
+import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { bytesView, copyButton, factsView, headingView, link, miningProof, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** Characters of a contract's code that are written out; the button copies all. */
@@ -64,7 +64,7 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     ladderView([
       ...workSteps(session, block, work),
       stateStep(block),
-      { title: `${path.nodes.length} nodes of a trie`, holds: path.linked, open: () => [descriptionView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
+      { title: trieTitle(path.nodes.length), holds: path.linked, open: () => [descriptionView(LINKED), nodeViews(path)] },
       { title: path.found ? 'This account' : 'Nothing is here', holds, open: () => [descriptionView(path.found ? value : 'The path ends before this address: no such account exists, and that is proven.')] },
     ]),
     isContract && codeView(String(code)),

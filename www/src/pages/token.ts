@@ -5,7 +5,7 @@ import { el, field } from '../dom.ts';
 import { comparison } from '../views/answer.ts';
 import { HOLDER, tokenAnswer } from '../views/contract.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
-import { nodeViews } from '../views/trail.ts';
+import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** The last two steps: the cells that the token's code read, and what comes out. */
@@ -13,8 +13,8 @@ function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tok
   const count = trails.reduce((sum, { path }) => sum + path.nodes.length, 0);
   const [, { data }] = question;
   return [
-    { title: `${count} nodes of a trie`, holds: trails.every(({ path }) => path.linked), open: () => [
-      descriptionView('The paths to the contract and to the storage cells that its code read. Each node must have the hash that the one above it names; the part that leads on is marked.'),
+    { title: trieTitle(count), holds: trails.every(({ path }) => path.linked), open: () => [
+      descriptionView(`The paths to the contract and to the storage cells that its code read. ${LINKED}`),
       ...trails.flatMap(({ title, value, path }) => [el('h4', {}, title), descriptionView(value), nodeViews(path)])] },
     { title: 'This balance', holds: trails.every(({ holds }) => holds), open: () => [
       descriptionView('The contract’s code was run in this tab on these cells. The question and the answer in bytes:'), bytesView(data), bytesView(bytes), descriptionView(`In words: ${lines[0]?.proven ?? ''}`)] },

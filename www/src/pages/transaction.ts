@@ -8,7 +8,7 @@ import { valueOf } from '../views/account.ts';
 import { comparison, said } from '../views/answer.ts';
 import { ladderView } from '../views/ladder.ts';
 import { decimalsIn, type Log, meaning } from '../views/logs.ts';
-import { nodeViews } from '../views/trail.ts';
+import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { blockOf, blockPage } from './block.ts';
 import { bytesView, factsView, headingView, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
@@ -82,7 +82,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
     ladderView([
       ...workSteps(session, block, proof),
       { title: 'The block names all its receipts', holds: true, open: () => [descriptionView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
-      { title: `${path.nodes.length} node${path.nodes.length === 1 ? '' : 's'} of a trie`, holds: path.linked, open: () => [descriptionView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
+      { title: trieTitle(path.nodes.length), holds: path.linked, open: () => [descriptionView(LINKED), nodeViews(path)] },
       { title: 'This receipt', holds, open: () => [descriptionView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
     ]),
     receipt.logs.length > 0 && el('section', { class: 'card', 'aria-label': 'Logs' }, el('h2', {}, 'Logs'),

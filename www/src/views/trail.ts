@@ -28,14 +28,19 @@ function marked({ bytes, next, value }: PathNode): HTMLElement {
 }
 
 function describe(node: PathNode, last: boolean, found: boolean): string {
-  if (node.next) return `the ${node.next.right ? 'right' : 'left'} branch, marked: ${node.next.embedded ? 'it is so short that it stands here whole' : 'the hash of the next node'}`;
+  if (node.next) return `the ${node.next.right ? 'right' : 'left'} branch, marked: ${node.next.embedded ? 'it is so short that it stands here whole' : 'the hash of the next trie node'}`;
   if (!last) return 'the path goes on';
   return found ? 'the value, marked' : 'the path ends here, so there is nothing at this place';
 }
 
 function step(node: PathNode, index: number, last: boolean, found: boolean): HTMLElement {
-  return el('li', {}, el('p', {}, el('strong', {}, `Node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${describe(node, last, found)}`), marked(node));
+  return el('li', {}, el('p', {}, el('strong', {}, `Trie node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${describe(node, last, found)}`), marked(node));
 }
+
+/** The rule for the nodes of a path. A node of a trie is never called only a node: that word is the server's. */
+export const LINKED = 'Each trie node must have the hash that the one above it names; the part that leads on is marked.';
+
+export const trieTitle = (count: number): string => `${grouped(count)} trie node${count === 1 ? '' : 's'}`;
 
 /** The nodes of a path, one after the other. */
 export const nodeViews = (path: TriePath): HTMLElement =>
@@ -51,7 +56,7 @@ export function trailView(trail: Trail): HTMLDetailsElement {
     el('summary', {}, `${trail.title}: ${count} steps from the block to the value`, el('span', { class: good ? 'badge good' : 'badge bad' }, good ? 'every step fits' : 'a step does not fit')),
     el('ol', { class: 'trail' },
       el('li', {}, el('p', {}, el('strong', {}, `Block ${grouped(Number(block.number))}`), ` · ${short(block.hash, 6, 6)} · the work that is drawn above vouches for this hash`)),
-      el('li', {}, el('p', {}, el('strong', {}, `Its ${ROOTS[root]}`), ` · one of the header’s fields: the hash of the first node`), el('p', { class: 'mono' }, block[root])),
+      el('li', {}, el('p', {}, el('strong', {}, `Its ${ROOTS[root]}`), ` · one of the header’s fields: the hash of the first trie node`), el('p', { class: 'mono' }, block[root])),
       ...nodes,
       el('li', {}, el('p', {}, el('strong', {}, 'The value'), ` · ${trail.value}`))));
 }
