@@ -41,6 +41,8 @@ export function headingView(title: string, id: string, verification: Verificatio
 export interface ProofFile {
   readonly subject: 'header' | 'receipt' | 'account';
   readonly document: unknown;
+  /** What the file proves, where the page shows more. */
+  readonly covers?: string;
   readonly name: string;
 }
 
@@ -74,7 +76,7 @@ export function toolsView(session: Session, compared: HTMLElement | false, claim
     el('div', { class: 'row' },
       file && action('Proof as file', () => save(file)),
       command && copyButton(command, 'Copy as curl')),
-    el('p', { class: 'small' }, ...(check ? ['The file is checked offline by ', check, '.'] : ['The page of each log’s transaction gives its proof as a file.'])));
+    el('p', { class: 'small' }, ...(check ? ['The file is checked offline by ', check, '.', file?.covers ? ` ${file.covers}` : ''] : ['The page of each log’s transaction gives its proof as a file.'])));
 }
 
 /** Escaped, but with its lines. */

@@ -8,6 +8,9 @@ import { ladderView, type Step } from '../views/ladder.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
+/** A token's file is about its contract: a balance is what the contract's code makes of it. */
+const COVERS = 'The file proves the account of the token’s contract and the storage cells that its code read; the balance follows by running that code on them.';
+
 /** The last two steps: the cells that the token's code read, and what comes out. */
 function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tokenAnswer>>): Step[] {
   const count = trails.reduce((sum, { path }) => sum + path.nodes.length, 0);
@@ -35,5 +38,5 @@ export async function tokenPage(session: Session, contract = '', holder = ''): P
     factsView(...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Holder', link('address', who)], ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
     questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input, HOLDER)),
     ladderView([...workSteps(session, block, work), stateStep(block), ...steps(answer)]),
-    toolsView(session, compared, claim, question, { subject: 'account', document: { proof, header: block }, name: `token-${token.slice(2, 14)}-${Number(block.number)}.json` }));
+    toolsView(session, compared, claim, question, { subject: 'account', document: { proof, header: block }, covers: COVERS, name: `token-${token.slice(2, 14)}-${Number(block.number)}.json` }));
 }
