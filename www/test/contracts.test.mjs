@@ -111,6 +111,7 @@ test('a token has a page with five steps to a balance, for the holder that its a
     assert.match(await page.textContent('#page .facts'), /Balance250NameRootlight DemoSymbolDEMO/);
     const steps = await climb(page);
     assert.match(steps[3], /\d+ trie nodes/);
+    assert.match(await page.textContent('#rests-on'), /^Everything since the first block was checked here.*page of block \d+$/);
     assert.match(await page.textContent('#page section[aria-label="What the node said"]'), /verify account token-.*The file proves the account of the token’s contract and the storage cells/);
     assert.match(await page.textContent('#page .ladder-panel'), /In words: 250$/);
     assert.equal(await page.textContent('#same'), 'The same as what is proven here.');

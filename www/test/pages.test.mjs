@@ -108,6 +108,19 @@ test('addresses that lead nowhere say why, in words of their verdict', async (t)
   });
 });
 
+test('the pages of a transaction, an account and a token say what the chain rests on, and lead to the block', async (t) => {
+  const { site, hash, from } = await withPayment(t);
+  await onPage(browser, site, async (page) => {
+    for (const [text, heading] of [[hash, 'Transaction'], [from, 'Account']]) {
+      await find(page, text, heading);
+      assert.match(await page.textContent('#rests-on'), /^Everything since the first block was checked here; that block is trusted as the node shows it/);
+      await page.locator('#rests-on a').click();
+      await page.waitForFunction(() => /^Block \d+$/.test(document.querySelector('#page h1')?.textContent));
+      await page.locator('#page .evidence').waitFor();
+    }
+  });
+});
+
 test('the last card of a page has its border, and the page ends with one line', async (t) => {
   const { site, hash } = await withPayment(t);
   await onPage(browser, site, async (page) => {

@@ -9,7 +9,7 @@ import { comparison, heard, read, said } from '../views/answer.ts';
 import { functionsView } from '../views/functions.ts';
 import { ladderView } from '../views/ladder.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
-import { bytesView, copyButton, factsView, headingView, link, miningProof, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
+import { bytesView, copyButton, factsView, headingView, link, miningProof, restsView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** Characters of a contract's code that are written out; the button copies all. */
 const WRITTEN = 20_000;
@@ -61,6 +61,7 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     factsView(
       ['Balance', read(balance, amount)], ['Transactions sent', read(nonce, count)], ['What it is', read(code, kind)], ['At block', link('block', String(Number(at)))],
       ...(isContract ? [['Also', el('a', { href: `#/logs/${address}` }, 'its logs'), tokenLink(session, address)] as const] : [])),
+    restsView(block, verification),
     ladderView([
       ...workSteps(session, block, work),
       stateStep(block),

@@ -6,6 +6,7 @@ import { digits, grouped, reversed, safeText, short, toHex } from '../bytes.ts';
 import { action, type Child, el, fill, form } from '../dom.ts';
 import { type MiningProof, prove } from '../proof/mining.ts';
 import { levelBadge } from '../views/answer.ts';
+import { startWords } from '../views/evidence.ts';
 import { asked } from '../views/search.ts';
 import type { Step } from '../views/ladder.ts';
 
@@ -36,6 +37,11 @@ export function headingView(title: string, id: string, verification: Verificatio
     el('p', {}, el('span', { class: 'mono break' }, id), ' ', copyButton(id), levelBadge(undefined, verification),
       el('span', { class: 'small' }, ` ${depth === 0 ? 'no block' : `${grouped(depth)} block${depth === 1 ? '' : 's'}`} on top`)));
 }
+
+/** What an answer rests on, in a line. The page of its block says more. */
+export const restsView = ({ number }: Block, verification: Verification | null): HTMLElement | false =>
+  verification?.began !== undefined && verification.began !== null && el('p', { class: 'small rests', id: 'rests-on' },
+    startWords(verification.began), ' ', el('a', { href: `#/block/${Number(number)}` }, `More on the page of block ${grouped(Number(number))}`));
 
 /** The kind of a proof file for `rootlight verify`. */
 export interface ProofFile {

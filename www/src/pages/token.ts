@@ -6,7 +6,7 @@ import { comparison } from '../views/answer.ts';
 import { HOLDER, tokenAnswer } from '../views/contract.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
-import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, headingView, link, miningProof, questionView, restsView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** A token's file is about its contract: a balance is what the contract's code makes of it. */
 const COVERS = 'The file proves the account of the token’s contract and the storage cells that its code read; the balance follows by running that code on them.';
@@ -37,6 +37,7 @@ export async function tokenPage(session: Session, contract = '', holder = ''): P
     descriptionView('Its name and symbol are what the contract says: anybody may copy another token’s name, nobody its address.'),
     factsView(...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Holder', link('address', who)], ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
     questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input, HOLDER)),
+    restsView(block, verification),
     ladderView([...workSteps(session, block, work), stateStep(block), ...steps(answer)]),
     toolsView(session, compared, claim, question, { subject: 'account', document: { proof, header: block }, covers: COVERS, name: `token-${token.slice(2, 14)}-${Number(block.number)}.json` }));
 }

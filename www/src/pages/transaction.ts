@@ -10,7 +10,7 @@ import { ladderView } from '../views/ladder.ts';
 import { decimalsIn, type Log, meaning } from '../views/logs.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { blockOf, blockPage } from './block.ts';
-import { bytesView, factsView, headingView, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, headingView, link, miningProof, descriptionView, restsView, toolsView, workSteps } from './common.ts';
 
 interface Transaction {
   readonly from: string;
@@ -79,6 +79,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
       ['Fee', rbtc(BigInt(transaction.gasPrice) * BigInt(receipt.gasUsed))],
       ['Result', resultOf(receipt)],
       ['Place', link('block', String(Number(block.number))), `, transaction ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
+    restsView(block, verification),
     ladderView([
       ...workSteps(session, block, proof),
       { title: 'The block names all its receipts', holds: true, open: () => [descriptionView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
