@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
 import { climb, find, onPage, withPayment } from './lib/page.mjs';
 import { call, PROGRAM } from './lib/site.mjs';
+import { openSources } from './lib/source.mjs';
 
 let browser;
 before(async () => {
@@ -42,7 +43,12 @@ test('block, transaction and account have pages with five steps, links, and proo
     await page.locator(`#page a[href="#/tx/${hash}"]`).click();
     await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Transaction');
     assert.match(await page.textContent('#page .facts'), /Amount1 RBTC.*Fee0\.000021 RBTC.*Resultsucceeded · 0 logs.*#1, transaction 1 of 2/);
-    assert.match((await climb(page))[4], /This receipt/);
+    const steps = await climb(page);
+    assert.match(steps.slice(2).join(), /names this transaction and its receipt.*\d+ trie nodes?.*This receipt/);
+    await page.locator('#page .rung').nth(2).click();
+    const own = await call(site.node, 'eth_getRawTransactionByHash', hash);
+    const { transactionsRoot, receiptsRoot } = await call(site.node, 'eth_getBlockByNumber', '0x1', false);
+    assert.deepEqual(await page.locator('#page .ladder-panel .mono').allTextContents(), [transactionsRoot, own, hash, receiptsRoot]);
     assert.equal((await verified('receipt')).verified, true);
     await page.reload();
     await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Transaction', undefined, { timeout: 30_000 });
@@ -131,4 +137,18 @@ test('the last card of a page has its border, and the page ends with one line', 
     }));
     assert.deepEqual(widths, [['1px', '1px'], ['0px', '0px'], ['1px', '0px']]);
   });
+});
+
+test('the bytes of a transaction are those that have its hash, or none', async (t) => {
+  const sources = await openSources();
+  t.after(sources.close);
+  const { encoded } = await sources.load('proof/transaction.ts');
+  const { site, hash } = await withPayment(t);
+  const transaction = await call(site.node, 'eth_getTransactionByHash', hash);
+  assert.equal(encoded(transaction, hash), await call(site.node, 'eth_getRawTransactionByHash', hash));
+  assert.equal(encoded({ ...transaction, nonce: '0x1' }, hash), undefined);
+  // The miners' pay has numbers in another form.
+  const { transactions } = await call(site.node, 'eth_getBlockByNumber', '0x1', true);
+  const pay = transactions.at(-1);
+  assert.equal(encoded(pay, pay.hash), undefined);
 });

@@ -1,24 +1,20 @@
-// A transaction: what it did, and the receipt that proves it.
-import type { Session } from '../chain/session.ts';
+// A transaction: its place in the block, what it did, and the receipt that proves that.
+import type { Block, Session } from '../chain/session.ts';
 import { equal, fromHex, grouped, InputError, rbtc, safeText, short } from '../bytes.ts';
 import { el } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
+import { encoded, type SignedFields } from '../proof/transaction.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { valueOf } from '../views/account.ts';
-import { comparison, said } from '../views/answer.ts';
-import { ladderView } from '../views/ladder.ts';
+import { clipped, comparison, said } from '../views/answer.ts';
+import { ladderView, type Step } from '../views/ladder.ts';
 import { decimalsIn, type Log, meaning } from '../views/logs.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { blockOf, blockPage } from './block.ts';
 import { bytesView, factsView, headingView, link, miningProof, descriptionView, restsView, toolsView, workSteps } from './common.ts';
 
-interface Transaction {
+interface Transaction extends SignedFields {
   readonly from: string;
-  readonly to: string | null;
-  readonly value: string;
-  readonly gasPrice: string;
-  readonly nonce: string;
-  readonly input: string;
 }
 
 interface Receipt {
@@ -45,6 +41,18 @@ function told(claim: unknown, words: (receipt: Receipt) => string): string | und
   } catch {
     return 'nothing that makes sense';
   }
+}
+
+/** The step from the block to the transaction and to its receipt: the header has one hash for all of each. */
+function namedStep({ transactions, transactionsRoot, receiptsRoot }: Block, transaction: Transaction, hash: string): Step {
+  const count = transactions.length;
+  return { title: 'The block names this transaction and its receipt', holds: transactions.includes(hash), open: () => {
+    const bytes = encoded(transaction, hash);
+    return [
+      descriptionView(`The transactions root in the header of the block: one hash for all transactions. The light client in this tab hashed ${count === 1 ? 'its only transaction' : `all ${grouped(count)} of them`} again, and came to this root:`), bytesView(transactionsRoot),
+      descriptionView(bytes ? 'This one has these bytes. Their Keccak-256, computed here, is the hash that names it:' : 'The hash that names this one:'), ...(bytes ? [bytesView(clipped(bytes))] : []), bytesView(hash),
+      descriptionView('The receipts root in the same header: one hash for all receipts. The next steps lead from it to the receipt of this transaction.'), bytesView(receiptsRoot)];
+  } };
 }
 
 export async function transactionPage(session: Session, hash = ''): Promise<HTMLElement> {
@@ -82,7 +90,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
     restsView(block, verification),
     ladderView([
       ...workSteps(session, block, proof),
-      { title: 'The block names all its receipts', holds: true, open: () => [descriptionView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
+      namedStep(block, transaction, hash),
       { title: trieTitle(path.nodes.length), holds: path.linked, open: () => [descriptionView(LINKED), nodeViews(path)] },
       { title: 'This receipt', holds, open: () => [descriptionView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
     ]),
