@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
-import { climb, find, onPage, withPayment } from './lib/page.mjs';
+import { climb, find, onPage, SIZES, withPayment } from './lib/page.mjs';
 import { call, PROGRAM } from './lib/site.mjs';
 import { openSources } from './lib/source.mjs';
 
@@ -137,6 +137,15 @@ test('the last card of a page has its border, and the page ends with one line', 
     }));
     assert.deepEqual(widths, [['1px', '1px'], ['0px', '0px'], ['1px', '0px']]);
   });
+});
+
+test('on a phone the numbers of the steps are round, also beside two lines of text', async (t) => {
+  const { site, hash } = await withPayment(t);
+  await onPage(browser, site, async (page) => {
+    await find(page, hash, 'Transaction');
+    const shapes = await page.evaluate(() => [...document.querySelectorAll('#page .rung .step')].map(({ offsetWidth, offsetHeight }) => offsetWidth === offsetHeight));
+    assert.deepEqual(shapes, [true, true, true, true, true]);
+  }, { viewport: SIZES.phone });
 });
 
 test('the bytes of a transaction are those that have its hash, or none', async (t) => {
