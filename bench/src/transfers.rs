@@ -1,7 +1,6 @@
 //! A block of ERC-20 transfers on a recorded state, built and imported.
 
 use alloy_primitives::{Address, B256, U256, keccak256};
-use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
 use rootlight::consensus::{Genesis, Network};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
@@ -86,14 +85,7 @@ impl Transfers {
         header.coinbase = Some(Address::ZERO);
         header.gas_limit = RawUint::from(100_000_000);
         header.minimum_gas_price = 1.into();
-        header.edges = built.edges.clone();
-        let format = root_format(&network, 1);
-        header.transactions_root = transactions_root(&built.transactions, format);
-        header.receipts_root = receipts_root(&built.executed.receipts, format);
-        header.state_root = built.executed.state.root();
-        header.logs_bloom = built.executed.logs_bloom;
-        header.gas_used = built.executed.gas_used;
-        header.paid_fees = built.executed.paid_fees;
+        built.complete(&mut header, &network);
         Some(Self { network, state, header, candidates, built })
     }
 

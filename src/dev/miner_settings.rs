@@ -10,7 +10,6 @@ use super::clock::Clock;
 use super::error::DevError;
 use super::pool::{Pool, Pooled};
 use crate::consensus::Network;
-use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::difficulty;
 use crate::exec::{
     BlockContext, BlockEnvironment, BuiltBlock, ExecutedBlock, OnUnsimulated, TransactionCandidate, TxError,
@@ -78,7 +77,7 @@ impl MinerSettings {
         context.unsimulated = OnUnsimulated::Fail;
         let candidates: Vec<TransactionCandidate> = pool.ordered().iter().map(candidate).collect();
         let built = build_in(&context, &chain.head_state(), &candidates)?;
-        fill(&mut header, &built, network);
+        built.complete(&mut header, network);
         let BuiltBlock { transactions, executed, dropped, .. } = built;
         Ok(Assembled { header, uncles, transactions, executed, dropped })
     }
@@ -130,19 +129,4 @@ impl MinerSettings {
 
 fn candidate(pooled: &Arc<Pooled>) -> TransactionCandidate {
     TransactionCandidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
-}
-
-/// Sets the header fields that follow from execution.
-fn fill(header: &mut Header, built: &BuiltBlock, network: &Network) {
-    let format = root_format(network, header.number);
-    let executed = &built.executed;
-    header.transactions_root = transactions_root(&built.transactions, format);
-    header.receipts_root = receipts_root(&executed.receipts, format);
-    header.state_root = executed.state.root();
-    header.logs_bloom = executed.logs_bloom;
-    header.gas_used = executed.gas_used;
-    header.paid_fees = executed.paid_fees;
-    if header.shape.edges {
-        header.edges.clone_from(&built.edges);
-    }
 }

@@ -15,10 +15,11 @@ use super::sublists::{ListLimits, are_parallel};
 use super::transaction::{IndexedTransaction, TransactionEnd, TransactionList};
 use super::transaction_error::{TxError, gas_limit};
 use crate::consensus::Network;
+use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::evm::precompiles::Unsimulated;
 use crate::state::World;
 use crate::trie::Trie;
-use crate::types::{REMASC_ADDRESS, Receipt, Transaction};
+use crate::types::{Header, REMASC_ADDRESS, Receipt, Transaction};
 
 /// A candidate for a block, with the sender recovered from its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,22 @@ pub struct BuiltBlock {
     pub executed: ExecutedBlock,
     /// Candidates that were not included: hash and reason.
     pub dropped: Vec<(B256, TxError)>,
+}
+
+impl BuiltBlock {
+    /// Sets the header fields that follow from the transactions and their execution.
+    pub fn complete(&self, header: &mut Header, network: &Network) {
+        let (format, executed) = (root_format(network, header.number), &self.executed);
+        header.transactions_root = transactions_root(&self.transactions, format);
+        header.receipts_root = receipts_root(&executed.receipts, format);
+        header.state_root = executed.state.root();
+        header.logs_bloom = executed.logs_bloom;
+        header.gas_used = executed.gas_used;
+        header.paid_fees = executed.paid_fees;
+        if header.shape.edges {
+            header.edges.clone_from(&self.edges);
+        }
+    }
 }
 
 /// Builds a block on a state from candidates, in their order as far as the lists allow.

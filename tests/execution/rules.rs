@@ -5,7 +5,7 @@ use crate::support;
 
 use proptest::prelude::*;
 use rootlight::consensus::Network;
-use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
+use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::dev::{DevConfig, DevOptions, PrivateKey};
 use rootlight::exec::{
     Ancestry, BlockEnvironment, BlockError, BlockInput, EdgeError, ExecutedBlock, GenesisBlock, NoObserver,
@@ -106,14 +106,7 @@ impl SampleBlock {
         let template = BlockEnvironment::from(&header);
         let built = build_block(&network, &genesis.state, &template, &candidates, &ancestry).unwrap();
         assert!(built.dropped.is_empty(), "{:?}", built.dropped);
-        header.edges = built.edges;
-        let format = root_format(&network, 1);
-        header.transactions_root = transactions_root(&built.transactions, format);
-        header.receipts_root = receipts_root(&built.executed.receipts, format);
-        header.state_root = built.executed.state.root();
-        header.logs_bloom = built.executed.logs_bloom;
-        header.gas_used = built.executed.gas_used;
-        header.paid_fees = built.executed.paid_fees;
+        built.complete(&mut header, &network);
         let (transactions, executed) = (built.transactions, built.executed);
         Self { network, genesis, ancestry, header, transactions, executed }
     }
