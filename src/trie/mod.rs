@@ -10,6 +10,7 @@ mod by_hash;
 mod cell;
 mod edit;
 mod empty;
+pub mod flags;
 pub mod limits;
 mod multiproof;
 mod node;

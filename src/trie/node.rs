@@ -12,20 +12,12 @@
 //! The parser accepts exactly the bytes that the serializer writes, so a hash identifies one node only.
 
 use super::bits::Bits;
+use super::flags::{LEFT, LEFT_EMBEDDED, LONG_VALUE, PATH, RIGHT, RIGHT_EMBEDDED, VERSION, VERSION_MASK};
 use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
 use super::node_error::{NodeError, NodeField, NodePart, NodeRule};
 use super::reader::{NodeReader, varint_len, write_varint};
 use alloc::vec::Vec;
 use alloy_primitives::B256;
-
-const VERSION_MASK: u8 = 0b1100_0000;
-const VERSION: u8 = 0b0100_0000;
-const LONG_VALUE: u8 = 0b0010_0000;
-const PATH: u8 = 0b0001_0000;
-const LEFT: u8 = 0b0000_1000;
-const RIGHT: u8 = 0b0000_0100;
-const LEFT_EMBEDDED: u8 = 0b0000_0010;
-const RIGHT_EMBEDDED: u8 = 0b0000_0001;
 
 /// A child as stored in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

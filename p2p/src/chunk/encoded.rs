@@ -7,20 +7,14 @@
 //! Fields that both forms share are copied without interpretation: the hash of the serialization covers them.
 
 use alloy_primitives::{B256, keccak256};
+use rootlight::trie::flags::{
+    LEFT, LEFT_EMBEDDED, LONG_VALUE, PATH, RIGHT, RIGHT_EMBEDDED, VERSION, VERSION_MASK,
+};
 use rootlight::trie::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_PATH_BITS};
 
 use super::error::EncodingRule;
 use super::extent::Extent;
 use super::pieces::Pieces;
-
-const VERSION_MASK: u8 = 0b1100_0000;
-const VERSION: u8 = 0b0100_0000;
-const LONG_VALUE: u8 = 0b0010_0000;
-const PATH: u8 = 0b0001_0000;
-const LEFT: u8 = 0b0000_1000;
-const RIGHT: u8 = 0b0000_0100;
-const LEFT_EMBEDDED: u8 = 0b0000_0010;
-const RIGHT_EMBEDDED: u8 = 0b0000_0001;
 
 /// Longest value: its length has three bytes.
 const MAX_VALUE: usize = 0xff_ffff;
