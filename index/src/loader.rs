@@ -69,15 +69,13 @@ impl Loader {
         let kept = self.options.retain.map_or(0, |retain| head.saturating_add(1).saturating_sub(retain));
         let kept = kept.checked_div(size).unwrap_or(0).saturating_mul(size);
         // Retention drops blocks above the first one that was asked for, so only a new index begins there.
-        let setup = match self.options.retain {
-            Some(_) => Setup {
-                first_block: None,
-                default_first_block: kept.max(self.setup.first_block.unwrap_or(0)),
-                ..self.setup.clone()
-            },
-            None => self.setup.clone(),
+        let (first_block, default_first_block) = match (self.options.retain, self.setup.first_block) {
+            (Some(_), asked) => (None, kept.max(asked.unwrap_or(0))),
+            (None, asked) => (asked, 0),
         };
-        let writer = Arc::new(Writer::open(&self.database, &self.network, &setup).await?);
+        let setup = Setup { first_block, ..self.setup.clone() };
+        let writer = Writer::open_from(&self.database, &self.network, &setup, default_first_block).await?;
+        let writer = Arc::new(writer);
         *opened = true;
         (self.observer)(LoadEvent::Opened);
         let context = LoaderContext {

@@ -27,11 +27,8 @@ pub const MAX_REORGANISATION: u64 = 10_000;
 pub struct Setup {
     /// Number of blocks of a partition, for a new index; `None` takes that of the index, or the default.
     pub partition_blocks: Option<u64>,
-    /// The first block, for a new index; `None` takes that of the index, or
-    /// `default_first_block`.
+    /// The first block, for a new index; `None` takes that of the index, or block 0.
     pub first_block: Option<u64>,
-    /// The first block of a new index if none is asked for.
-    pub default_first_block: u64,
     /// Whether to wait for the end of another indexer.
     pub wait: bool,
     /// Number of connections beside the one that holds the lock.
@@ -80,6 +77,16 @@ impl Writer {
     /// # Errors
     /// [`IndexError::Locked`] if another indexer runs, and those of the schema, the network and the database.
     pub async fn open(database: &Database, network: &Network, setup: &Setup) -> Result<Self, IndexError> {
+        Self::open_from(database, network, setup, 0).await
+    }
+
+    /// As [`Self::open`]; a new index begins with this block if `setup` asks for none.
+    pub(crate) async fn open_from(
+        database: &Database,
+        network: &Network,
+        setup: &Setup,
+        default_first_block: u64,
+    ) -> Result<Self, IndexError> {
         let mut lock = database.connect().await?;
         // A server notices within minutes that the machine of an indexer is gone, and frees its lock.
         lock.batch_execute(
@@ -90,7 +97,10 @@ impl Writer {
         schema::migrate(&mut lock).await?;
         let layout = match layout(&lock, network).await? {
             Some(layout) => same_layout(layout, setup)?,
-            None => first_layout(&lock, network, setup).await?,
+            None => {
+                let first_block = setup.first_block.unwrap_or(default_first_block);
+                first_layout(&lock, network, setup, first_block).await?
+            }
         };
         let started = "to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS UTC')";
         let sql = format!(
@@ -353,9 +363,13 @@ fn same_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexE
     }
 }
 
-async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<IndexLayout, IndexError> {
+async fn first_layout(
+    client: &Client,
+    network: &Network,
+    setup: &Setup,
+    floor: u64,
+) -> Result<IndexLayout, IndexError> {
     let partition_blocks = setup.partition_blocks.unwrap_or(PARTITION_BLOCKS).max(1);
-    let floor = setup.first_block.unwrap_or(setup.default_first_block);
     let sql = "INSERT INTO rootlight.state (network, chain_id, genesis_hash, partition_blocks, floor_block)
                VALUES ($1, $2, $3, $4, $5)";
     let genesis = network.genesis_hash;

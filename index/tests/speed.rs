@@ -186,7 +186,6 @@ async fn loading_and_questions() {
     let setup = Setup {
         partition_blocks: Some(blocks.div_ceil(PARTITIONS)),
         first_block: None,
-        default_first_block: 0,
         wait: false,
         connections: 4,
         name: "speed".into(),

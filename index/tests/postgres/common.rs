@@ -76,7 +76,6 @@ pub(crate) fn setup() -> Setup {
     Setup {
         partition_blocks: Some(PARTITION),
         first_block: None,
-        default_first_block: 0,
         wait: false,
         connections: 4,
         name: "a test".into(),

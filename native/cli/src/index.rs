@@ -111,7 +111,6 @@ fn setup(args: &IndexArgs) -> Setup {
     Setup {
         partition_blocks: args.partition_blocks,
         first_block: args.first_block,
-        default_first_block: 0,
         wait: args.wait,
         // Each job stores and fetches at a time; the newest blocks and retention need some more.
         connections: usize::from(args.jobs).saturating_add(4),

@@ -150,7 +150,6 @@ async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
     let setup = Setup {
         partition_blocks: Some(200),
         first_block: None,
-        default_first_block: 0,
         wait: false,
         connections: 6,
         name: "test".into(),

@@ -143,7 +143,6 @@ async fn load(chain: &Arc<LocalService>, database: &Database, start: &str) {
     let setup = Setup {
         partition_blocks: Some(150),
         first_block: None,
-        default_first_block: 0,
         wait: true,
         connections: 6,
         name: "test".into(),
