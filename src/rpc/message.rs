@@ -113,7 +113,9 @@ impl Message {
     pub fn read(bytes: &[u8], dispatcher: &Dispatcher, max_batch: usize) -> Self {
         #[cfg(any(test, feature = "testkit"))]
         READS.fetch_add(1, Ordering::SeqCst);
-        let read = parse(bytes, dispatcher, max_batch);
+        let once = || read_once(bytes, dispatcher, max_batch);
+        let each = || read_each(bytes, dispatcher, max_batch);
+        let read = check_depth(bytes).and_then(|()| once().map_or_else(each, Ok));
         let (kind, entries) = read.unwrap_or_else(|error| (MessageForm::Unusable(error), Vec::new()));
         Self { kind, entries, bytes: bytes.len() }
     }
@@ -186,20 +188,16 @@ fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersErro
     Ok(fits.then_some(members))
 }
 
-/// Splits the bytes of one HTTP body or WebSocket message into its requests, in the order received.
+/// Reads a message member by member, in the order received.
 ///
 /// # Errors
-/// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
-/// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
-fn parse(
+/// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, or a batch of more than
+/// `max_batch` calls.
+fn read_each(
     bytes: &[u8],
     dispatcher: &Dispatcher,
     max_batch: usize,
 ) -> Result<(MessageForm, Vec<MessageEntry>), EnvelopeError> {
-    check_depth(bytes)?;
-    if let Some(message) = read_once(bytes, dispatcher, max_batch) {
-        return Ok(message);
-    }
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
     match raw.get().as_bytes().first() {
         Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw, dispatcher)])),

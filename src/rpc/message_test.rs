@@ -5,7 +5,11 @@ use crate::rpc::Reply;
 use crate::rpc::envelope::{BATCH_LIMIT, Outcome, write_error};
 
 fn parse(bytes: &[u8], max_batch: usize) -> Result<(MessageForm, Vec<MessageEntry>), EnvelopeError> {
-    super::parse(bytes, &Dispatcher::default(), max_batch)
+    let Message { kind, entries, .. } = Message::read(bytes, &Dispatcher::default(), max_batch);
+    match kind {
+        MessageForm::Unusable(error) => Err(error),
+        kind => Ok((kind, entries)),
+    }
 }
 
 fn single_id(message: &[u8]) -> Id {
