@@ -10,7 +10,7 @@ use alloy_primitives::B256;
 
 use super::{
     auxiliary::AuxiliarySource,
-    connection::Connection,
+    caller::Caller,
     lock::{Lock, LockKind, SingleOwner},
     message::{Dispatcher, Message},
     round::PartResponses,
@@ -53,8 +53,8 @@ pub struct SharedClient<S: LockKind> {
     dispatcher: Arc<Dispatcher>,
     auxiliary: Option<Arc<dyn AuxiliarySource>>,
     config: Arc<ClientConfig>,
-    /// The connection of messages that come from the host itself.
-    connection: Arc<Connection>,
+    /// The caller of messages that come from the host itself.
+    caller: Arc<Caller>,
 }
 
 impl<S: LockKind> fmt::Debug for SharedClient<S> {
@@ -93,7 +93,7 @@ impl<S: LockKind> SharedClient<S> {
             dispatcher: Arc::default(),
             auxiliary: None,
             config: Arc::new(config),
-            connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
+            caller: Arc::new(Caller::default().with_subscriptions(MAX_FILTERS)),
         }
     }
 
@@ -229,12 +229,12 @@ impl<S: LockKind> SharedClient<S> {
         PinnedHead::new(&self.sync.read(), self.config.clone(), now)
     }
 
-    /// The chain as a message of this connection sees it.
-    pub fn pin_for(&self, connection: &Connection, now: Now) -> PinnedHead {
+    /// The chain as a message of this caller sees it.
+    pub fn pin_for(&self, caller: &Caller, now: Now) -> PinnedHead {
         let pinned = self.pin(now);
-        match connection.foreign_page() {
+        match caller.foreign_page() {
             Some(_) => pinned.redacted(),
-            None if connection.is_selected() => pinned.numbered(),
+            None if caller.is_selected() => pinned.numbered(),
             None => pinned,
         }
     }
@@ -248,24 +248,24 @@ impl<S: LockKind> SharedClient<S> {
     /// Starts answering a message of the host itself that arrives at `now`. It sees the present head until it is
     /// done. The host can receive notifications.
     pub fn open(&self, message: &[u8], now: Now) -> Session {
-        let message = self.read(message, &self.connection);
-        self.open_from(self.connection.clone(), message, now)
+        let message = self.read(message, &self.caller);
+        self.open_from(self.caller.clone(), message, now)
     }
 
-    /// Reads a message of a connection.
-    pub fn read(&self, message: &[u8], connection: &Connection) -> Message {
-        Message::read(message, &self.dispatcher, connection.batch_limit())
+    /// Reads a message of a caller.
+    pub fn read(&self, message: &[u8], caller: &Caller) -> Message {
+        Message::read(message, &self.dispatcher, caller.batch_limit())
     }
 
-    /// As [`Self::open`], for a message of a connection.
-    pub fn open_from(&self, connection: Arc<Connection>, message: Message, now: Now) -> Session {
-        let pinned = self.pin_for(&connection, now);
-        Session::new(connection, pinned, message, self.auxiliary.clone())
+    /// As [`Self::open`], for a message of a caller.
+    pub fn open_from(&self, caller: Arc<Caller>, message: Message, now: Now) -> Session {
+        let pinned = self.pin_for(&caller, now);
+        Session::new(caller, pinned, message, self.auxiliary.clone())
     }
 
     /// As [`Self::open`], for a message that sees this state of the chain.
     pub fn open_pinned(&self, pinned: PinnedHead, message: Message) -> Session {
-        Session::new(self.connection.clone(), pinned, message, self.auxiliary.clone())
+        Session::new(self.caller.clone(), pinned, message, self.auxiliary.clone())
     }
 
     /// Continues a message; `interrupt` ends long runs.
@@ -340,10 +340,10 @@ impl<S: LockKind> SharedClient<S> {
         }
     }
 
-    /// Ends the subscriptions of a closed connection.
-    pub fn disconnect(&self, connection: &Connection) {
-        connection.close();
-        self.filters.write().close(connection.number());
+    /// Ends the subscriptions of a caller whose connection is closed.
+    pub fn disconnect(&self, caller: &Caller) {
+        caller.close();
+        self.filters.write().close(caller.connection());
     }
 
     /// Limits the proven blocks and the state that are kept for later messages, in bytes.
@@ -458,13 +458,13 @@ mod tests {
 
     fn ask(
         client: &Client,
-        connection: &Arc<Connection>,
+        caller: &Arc<Caller>,
         method: &str,
         params: &str,
     ) -> (Vec<Effect>, alloc::string::String) {
         let message = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#);
-        let message = client.read(message.as_bytes(), connection);
-        let mut session = client.open_from(connection.clone(), message, Now::default());
+        let message = client.read(message.as_bytes(), caller);
+        let mut session = client.open_from(caller.clone(), message, Now::default());
         let SessionStep::Done(reply) = client.step(&mut session, &|| false) else { panic!("no reply") };
         client.close(session);
         (reply.effects().collect(), reply.into_text().unwrap())
@@ -473,8 +473,8 @@ mod tests {
     #[test]
     fn subscriptions_belong_to_their_connection() {
         let client = client();
-        let connection = |number| Arc::new(Connection::new(7, number).with_subscriptions(2));
-        let (one, other) = (connection(1), connection(2));
+        let caller = |number| Arc::new(Caller::new(7, number).with_subscriptions(2));
+        let (one, other) = (caller(1), caller(2));
         let subscribe = |from| ask(&client, from, "eth_subscribe", "\"syncing\"");
         let (effects, body) = subscribe(&one);
         let [Effect::Subscribed(id)] = effects[..] else { panic!("{body}") };
@@ -502,10 +502,10 @@ mod tests {
     #[test]
     fn a_notification_makes_no_subscription() {
         let client = client();
-        let connection = Arc::new(Connection::new(0, 1).with_subscriptions(9));
+        let caller = Arc::new(Caller::new(0, 1).with_subscriptions(9));
         let message = br#"{"jsonrpc":"2.0","method":"eth_subscribe","params":["newHeads"]}"#;
-        let message = client.read(message, &connection);
-        let mut session = client.open_from(connection, message, Now::default());
+        let message = client.read(message, &caller);
+        let mut session = client.open_from(caller, message, Now::default());
         let SessionStep::Done(reply) = client.step(&mut session, &|| false) else { panic!("no reply") };
         assert!(reply.into_text().is_none());
         assert!(client.filters.read().is_empty());

@@ -3,7 +3,7 @@
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
 pub const MAX_DEPTH: usize = 128;
 
-/// Most members of one batch, unless the host says otherwise ([`super::Connection::with_batch_limit`]): client libraries
+/// Most members of one batch, unless the host says otherwise ([`super::Caller::with_batch_limit`]): client libraries
 /// send as many by default (ethers 100, viem 1,000). The reference node's limit is 50
 /// (`rpc.providers.web.max_batch_requests_size`). The work of a batch is limited by time, and its results by
 /// [`MAX_RESPONSE`], as those of a single call.

@@ -4,7 +4,7 @@
 use alloc::{boxed::Box, sync::Arc};
 
 use super::{
-    connection::Connection,
+    caller::Caller,
     envelope::Outcome,
     error::RpcError,
     log_stream::{self, LogStream, ReplyOrLogs},
@@ -22,15 +22,15 @@ use crate::{
 /// How a host answers a message to a local chain.
 ///
 /// ```text
-/// let message = MessageProgress::read_from(&dispatcher, connection, bytes);
+/// let message = MessageProgress::read_from(&dispatcher, caller, bytes);
 /// if message.reads_only() { message.read(&*snapshot, now, &interrupt) }      // any number at a time
 /// else { client.answer(message, host_input, &interrupt); snapshot = client.snapshot() }
 /// ```
 impl MessageProgress {
-    /// Reads a message of a connection.
-    pub fn read_from(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
-        let message = Message::read(message, dispatcher, connection.batch_limit());
-        Self::new(connection, message)
+    /// Reads a message of a caller.
+    pub fn read_from(dispatcher: &Dispatcher, caller: Arc<Caller>, message: &[u8]) -> Self {
+        let message = Message::read(message, dispatcher, caller.batch_limit());
+        Self::new(caller, message)
     }
 
     /// Whether no call of the message changes anything, so that a snapshot can answer it.
@@ -115,7 +115,7 @@ impl MessageProgress {
     }
 
     fn asker(&self) -> Asker {
-        self.connection().owner().asker
+        self.caller().owner().asker
     }
 
     fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Reply {
@@ -179,10 +179,10 @@ impl LocalClient {
         &mut *self.node
     }
 
-    /// Ends the subscriptions of a closed connection.
-    pub fn disconnect(&mut self, connection: &Connection) {
-        connection.close();
-        self.node.filters().close(connection.number());
+    /// Ends the subscriptions of a caller whose connection is closed.
+    pub fn disconnect(&mut self, caller: &Caller) {
+        caller.close();
+        self.node.filters().close(caller.connection());
     }
 
     /// Continues with another node: a copy of this one from before a change that could not be stored.
@@ -199,7 +199,7 @@ impl LocalClient {
     ) -> Reply {
         self.node.begin(host_input);
         let node = &mut *self.node;
-        node.ask_as(message.connection().owner());
+        node.ask_as(message.caller().owner());
         message.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
         message.reply()
     }

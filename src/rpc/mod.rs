@@ -20,12 +20,12 @@ mod call;
 mod call_object;
 #[cfg(all(feature = "light", feature = "local"))]
 mod call_witness;
+mod caller;
 mod chain;
 #[cfg(feature = "light")]
 mod client;
 #[cfg(feature = "catalogue")]
 mod config;
-mod connection;
 #[cfg(feature = "local")]
 mod debug;
 #[cfg(feature = "dev")]
@@ -134,10 +134,10 @@ pub use auxiliary::{
 };
 #[cfg(feature = "light")]
 pub use bitcoin_status::BitcoinStatus;
+pub use caller::{Caller, Selection};
 pub use chain::sync_status;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
-pub use connection::{Connection, Selection};
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
 #[cfg(feature = "light")]

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 #[cfg(feature = "light")]
 use super::{auxiliary::PartialResult, prefetch::Prefetched};
 use super::{
-    connection::Connection,
+    caller::Caller,
     envelope::{Id, MAX_RESPONSE, Outcome},
     error::RpcError,
     message::{Call, Message, MessageEntry, MessageForm},
@@ -37,7 +37,7 @@ pub struct MessageProgress {
     kind: MessageForm,
     /// Bytes of the finished results.
     pub(super) result_bytes: usize,
-    connection: Arc<Connection>,
+    caller: Arc<Caller>,
 }
 
 #[derive(Debug)]
@@ -70,10 +70,10 @@ pub(super) enum RequestState {
 }
 
 impl MessageProgress {
-    /// The requests of a message, as far as their connection may make them.
-    pub fn new(connection: Arc<Connection>, message: Message) -> Self {
+    /// The requests of a message, as far as their caller may make them.
+    pub fn new(caller: Arc<Caller>, message: Message) -> Self {
         let member = |MessageEntry { id, call }: MessageEntry| {
-            let request = call.and_then(|call| admitted(call, &connection));
+            let request = call.and_then(|call| admitted(call, &caller));
             let row = request.as_ref().ok().map(|request| request.row);
             let state = match request {
                 // A notification has no answer, so that the caller would not learn the subscription's id.
@@ -98,12 +98,12 @@ impl MessageProgress {
             }
         };
         let members = message.entries.into_iter().map(member).collect();
-        Self { members, kind: message.kind, result_bytes: 0, connection }
+        Self { members, kind: message.kind, result_bytes: 0, caller }
     }
 
-    /// The connection that the message came from.
-    pub(super) fn connection(&self) -> &Connection {
-        &self.connection
+    /// The caller of the message.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// The requests that are still to be run.
@@ -201,7 +201,7 @@ impl MessageProgress {
         let Some(member) = self.members.get_mut(index) else { return };
         member.effect = effect.filter(|_| outcome.is_ok());
         if let Some(Effect::Unsubscribed(_)) = member.effect {
-            self.connection.count_unsubscribed();
+            self.caller.count_unsubscribed();
         }
         member.state = RequestState::Finished(outcome);
     }
@@ -254,27 +254,27 @@ impl MessageProgress {
     }
 }
 
-/// The request of a call, if its connection may make it.
-fn admitted(call: Call, connection: &Connection) -> Result<Request, RpcError> {
+/// The request of a call, if its caller may make it.
+fn admitted(call: Call, caller: &Caller) -> Result<Request, RpcError> {
     let row = call.row.ok_or_else(|| table::unknown(&call.method))?;
     // The operator has these methods under every profile.
     if row.pages == PageAccess::Operator {
-        return match connection.is_operator() {
+        return match caller.is_operator() {
             true => Request::new(row, call.params),
             false => Err(RpcError::NotAvailable(call.method)),
         };
     }
-    let row = connection.row(row).ok_or(RpcError::NotAvailable(call.method))?;
-    if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified() {
+    let row = caller.row(row).ok_or(RpcError::NotAvailable(call.method))?;
+    if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !caller.is_notified() {
         return Err(RpcError::NoNotifications);
     }
     #[cfg(feature = "dev")]
-    if let Some(origin) = connection.refuses(row.pages) {
+    if let Some(origin) = caller.refuses(row.pages) {
         return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
     }
     // Scripts run in an engine that a page of strangers is not to reach.
     #[cfg(all(feature = "dev", feature = "catalogue"))]
-    if let Some(origin) = connection.refuses(PageAccess::Own)
+    if let Some(origin) = caller.refuses(PageAccess::Own)
         && super::debug::has_script(row, &call.params)
     {
         let pages = PageAccess::Own;

@@ -11,7 +11,7 @@ use alloc::{borrow::ToOwned as _, boxed::Box, collections::BTreeSet, string::Str
 
 use super::{
     auxiliary::{AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, HostQuestion},
-    connection::Connection,
+    caller::Caller,
     error::RpcError,
     fetch_refusal::{
         Failures, MAX_FACT_BYTES, MAX_FACTS, MAX_MESSAGE_REQUESTS, MAX_ROUNDS, failure, fetch_refusal,
@@ -77,18 +77,18 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts to answer a message of a connection. Its requests see the chain as `pinned` holds it, and what the host's
+    /// Starts to answer a message of a caller. Its requests see the chain as `pinned` holds it, and what the host's
     /// auxiliary source supplies.
     pub fn new(
-        connection: Arc<Connection>,
+        caller: Arc<Caller>,
         pinned: PinnedHead,
         message: Message,
         auxiliary: Option<Arc<dyn AuxiliarySource>>,
     ) -> Self {
-        let asker = connection.owner().asker;
+        let asker = caller.owner().asker;
         Self {
             pinned,
-            progress: MessageProgress::new(connection, message),
+            progress: MessageProgress::new(caller, message),
             own: FactStore { asker, ..FactStore::default() },
             fetches: Vec::new(),
             observations: Vec::new(),
@@ -137,7 +137,7 @@ impl Session {
         interrupt: &dyn Fn() -> bool,
     ) -> SessionStep {
         if let Some(filters) = &mut filters {
-            filters.ask_as(self.progress.connection().owner());
+            filters.ask_as(self.progress.caller().owner());
         }
         loop {
             if self.requests >= MAX_MESSAGE_REQUESTS {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::Network;
 use rootlight::light::decode_headers;
-use rootlight::rpc::Connection;
+use rootlight::rpc::Caller;
 use rootlight::rpc::methods;
 use rootlight::types::KEY_ASKERS;
 use serde_json::{Value, json};
@@ -197,15 +197,15 @@ fn pending_transaction_filters_report_transactions_sent_through_the_client() {
     }
 }
 
-/// A connection of an asker, which may be a page of another origin.
-fn asker(number: u64, page: Option<&str>) -> Option<Arc<Connection>> {
+/// A caller of an asker, which may be a page of another origin.
+fn asker(number: u64, page: Option<&str>) -> Option<Arc<Caller>> {
     frame(number, page, 1)
 }
 
 /// As [`asker`], of a page that may be a frame without an origin.
-fn frame(number: u64, page: Option<&str>, frame: u64) -> Option<Arc<Connection>> {
-    let connection = Connection::new(number, 100 + number).with_subscriptions(9);
-    Some(Arc::new(connection.from_foreign_page(page.map(str::to_owned), frame)))
+fn frame(number: u64, page: Option<&str>, frame: u64) -> Option<Arc<Caller>> {
+    let caller = Caller::new(number, 100 + number).with_subscriptions(9);
+    Some(Arc::new(caller.from_foreign_page(page.map(str::to_owned), frame)))
 }
 
 #[test]
@@ -222,16 +222,16 @@ fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
     shown_to_their_asker_alone(asker(3, None), [asker(3, one), asker(4, None), key(1, None), None]);
 }
 
-fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<Arc<Connection>>; 4]) {
+fn shown_to_their_asker_alone(sender: Option<Arc<Caller>>, askers: [Option<Arc<Caller>>; 4]) {
     let mut fixture = LogsFixture::new();
     let watch = |fixture: &mut LogsFixture| {
         let polled = fixture.get("eth_newPendingTransactionFilter", json!([]));
         [polled, fixture.get("eth_subscribe", json!(["newPendingTransactions"]))]
     };
-    fixture.light.connection = sender.clone();
+    fixture.light.caller = sender.clone();
     let own = watch(&mut fixture);
     let theirs = askers.clone().map(|asker| {
-        fixture.light.connection = asker;
+        fixture.light.caller = asker;
         watch(&mut fixture)
     });
     fixture.dev.get("evm_setAutomine", json!([false]));
@@ -246,7 +246,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
         }
         _ => answer,
     }));
-    fixture.light.connection = sender.clone();
+    fixture.light.caller = sender.clone();
     assert_eq!(fixture.get("eth_sendRawTransaction", json!([raw])), hash);
     let shown = |fixture: &mut LogsFixture| {
         let found = fixture.get("eth_getTransactionByHash", json!([hash]));
@@ -257,7 +257,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
         assert_eq!(fixture.changes(&id), std::slice::from_ref(&hash));
     }
     for (asker, ids) in askers.iter().zip(theirs) {
-        fixture.light.connection = asker.clone();
+        fixture.light.caller = asker.clone();
         assert_eq!(shown(&mut fixture), (Value::Null, json!("0x1")), "{asker:?}");
         for id in &ids {
             assert!(fixture.changes(id).is_empty(), "{asker:?}");
@@ -280,14 +280,14 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
         }
     }
     // A caller that has sent the transaction too is shown it, and so are all once it is mined.
-    fixture.light.connection = askers[0].clone();
+    fixture.light.caller = askers[0].clone();
     assert_eq!(fixture.get("eth_getTransactionByHash", json!([hash, raw]))["hash"], hash);
     assert_eq!(fixture.get("eth_sendRawTransaction", json!([raw])), hash);
     assert_eq!(shown(&mut fixture), (hash.clone(), json!("0x2")));
     fixture.dev.get("evm_mine", json!([]));
     fixture.follow();
     for asker in askers {
-        fixture.light.connection = asker;
+        fixture.light.caller = asker;
         assert_eq!(shown(&mut fixture), (hash.clone(), json!("0x2")));
     }
 }

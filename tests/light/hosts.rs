@@ -4,7 +4,7 @@ use crate::support;
 
 use rootlight::consensus::Network;
 use rootlight::light::Now;
-use rootlight::rpc::Connection;
+use rootlight::rpc::Caller;
 use serde_json::{Value, json};
 use support::{
     dev::DevClient,
@@ -130,14 +130,13 @@ fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions
     filter.pending.extend([hash(1), hash(2)]);
     fixture.hosts[1].client.import_filter(number, filter, NOW);
     // A page of another origin is an asker of its own, also at other hosts.
-    let page =
-        Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()), 1);
+    let page = Caller::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()), 1);
     let answer = page.owner().asker.shared_id();
-    fixture.hosts[1].connection = Some(std::sync::Arc::new(page));
+    fixture.hosts[1].caller = Some(std::sync::Arc::new(page));
     let of_page = fixture.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
     fixture.hosts[1].client.announce_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), answer), (hash(2), 0)]);
     assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([of_page])), json!([hash(4)]));
-    fixture.hosts[1].connection = None;
+    fixture.hosts[1].caller = None;
     for id in [polled, subscribed] {
         assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([id])), json!([hash(1), hash(2)]));
         assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([id])), json!([]));

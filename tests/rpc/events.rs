@@ -6,29 +6,26 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::local::MAX_EVENTS;
-use rootlight::rpc::{Connection, MORE_NOTIFICATIONS};
+use rootlight::rpc::{Caller, MORE_NOTIFICATIONS};
 use serde_json::{Value, json};
 
 use crate::fixture::{ALICE, LOGGER, block_of};
 use crate::support::dev::DevClient;
 
-/// A development chain, used over a connection that receives notifications.
+/// A development chain, used by a caller that receives notifications.
 struct WatchedChain {
     dev: DevClient,
-    connection: Arc<Connection>,
+    caller: Arc<Caller>,
 }
 
 impl WatchedChain {
     fn new() -> Self {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-        Self {
-            dev: DevClient::new(config),
-            connection: Arc::new(Connection::new(1, 1).with_subscriptions(8)),
-        }
+        Self { dev: DevClient::new(config), caller: Arc::new(Caller::new(1, 1).with_subscriptions(8)) }
     }
 
     fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.dev.ask_over(&self.connection, method, &params)
+        self.dev.ask_over(&self.caller, method, &params)
     }
 
     fn get(&mut self, method: &str, params: Value) -> Value {

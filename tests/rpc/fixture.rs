@@ -7,7 +7,7 @@ use rootlight::consensus::bitcoin::{ServedBitcoin, double_sha256, pack_headers, 
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip, DevAccounts, DevConfig, Mining};
 use rootlight::light::bitcoin::{encode_coinbase_proofs, encode_packed_headers};
-use rootlight::rpc::Connection;
+use rootlight::rpc::Caller;
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) struct Fixture {
     pub(crate) created: Value,
     pub(crate) called: Value,
     pub(crate) block: Value,
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) caller: Arc<Caller>,
 }
 
 /// A Bitcoin chain whose height is the number of blocks that were asked for.
@@ -95,13 +95,13 @@ impl Fixture {
         dev.get("evm_mine", json!([]));
         let block = dev.get("eth_getBlockByNumber", json!(["0x2"]))["hash"].clone();
         dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": "0x1"}]));
-        let connection = Arc::new(Connection::new(1, 1).with_subscriptions(8));
-        Self { dev, contract, created, called, block, connection }
+        let caller = Arc::new(Caller::new(1, 1).with_subscriptions(8));
+        Self { dev, contract, created, called, block, caller }
     }
 
-    /// The answer on a connection that receives notifications.
+    /// The answer to a caller that receives notifications.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.dev.ask_over(&self.connection, method, params)
+        self.dev.ask_over(&self.caller, method, params)
     }
 
     /// A signed transaction that the pool takes.

@@ -8,11 +8,11 @@ use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Connection, Handler, LocalClient, MessageProgress, Method, Mode, Support, methods};
+use rootlight::rpc::{Caller, Handler, LocalClient, MessageProgress, Method, Mode, Support, methods};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json, value::RawValue};
 
-/// Methods that need a connection that receives notifications: the light client of these tests has none.
+/// Methods that need a caller that receives notifications: the light client of these tests has none.
 fn subscribes(method: &Method) -> bool {
     matches!(method.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_))
 }
@@ -59,13 +59,13 @@ fn follower(fixture: &mut Fixture) -> LocalClient {
 fn a_follower_answers_as_the_table_says() {
     let mut fixture = Fixture::new();
     let mut client = follower(&mut fixture);
-    let connection = Arc::new(Connection::new(1, 1).with_subscriptions(8));
+    let caller = Arc::new(Caller::new(1, 1).with_subscriptions(8));
     for method in methods() {
         let mut arguments = fixture.arguments(method.name);
         let mut ask = |name: &str, params: &Value| -> Value {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).to_string();
             let message =
-                MessageProgress::read_from(&client.dispatcher(), connection.clone(), message.as_bytes());
+                MessageProgress::read_from(&client.dispatcher(), caller.clone(), message.as_bytes());
             let host_input = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
             serde_json::from_str(&client.answer(message, host_input, &|| false).into_text().unwrap()).unwrap()
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rootlight::engine::HostInput;
 use rootlight::rpc::methods;
-use rootlight::rpc::{Connection, MessageProgress, Method, Param};
+use rootlight::rpc::{Caller, MessageProgress, Method, Param};
 use rootlight::types::B256;
 use serde_json::{Value, json};
 use support::dev::DevClient;
@@ -33,8 +33,8 @@ const OBJECTS: [&str; 13] = [
 
 fn ask(dev: &mut DevClient, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let connection = Arc::new(Connection::default().with_subscriptions(100));
-    let message = MessageProgress::read_from(&dev.client.dispatcher(), connection, message.as_bytes());
+    let caller = Arc::new(Caller::default().with_subscriptions(100));
+    let message = MessageProgress::read_from(&dev.client.dispatcher(), caller, message.as_bytes());
     let host_input = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
     let answer = dev.client.answer(message, host_input, &|| false).into_text().unwrap();
     serde_json::from_str(&answer).unwrap()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::Network;
 use rootlight::dev::{DevConfig, Mining};
-use rootlight::rpc::Connection;
+use rootlight::rpc::Caller;
 use serde_json::{Value, json};
 
 use crate::support::chain::{lines, text};
@@ -46,9 +46,9 @@ fn notifications_are_those_of_the_reference_node() {
     let logs = |result: &Value| result.get("topics").is_some() && result["removed"] == false;
     let logs = recorded(&session, logs, "blockHash");
     let mut dev = DevClient::new(DevConfig { mining: Mining::Manual, ..DevConfig::reference() });
-    let connection = Arc::new(Connection::new(1, 1).with_subscriptions(2));
+    let caller = Arc::new(Caller::new(1, 1).with_subscriptions(2));
     let ask = |dev: &mut DevClient, method: &str, params: Value| {
-        dev.ask_over(&connection, method, &params)["result"].take()
+        dev.ask_over(&caller, method, &params)["result"].take()
     };
     let subscribed = ["newHeads", "logs"].map(|kind| ask(&mut dev, "eth_subscribe", json!([kind])));
     let (mut same_heads, mut same_logs) = (0, 0);

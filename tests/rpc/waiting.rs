@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::HostInput;
 use rootlight::rpc::methods;
-use rootlight::rpc::{Connection, MessageProgress};
+use rootlight::rpc::{Caller, MessageProgress};
 use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};
 use support::calls::{CallSubjects, params};
@@ -20,17 +20,17 @@ const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 /// The address of all callers of these tests.
 const CALLER: u64 = 7;
 
-fn program() -> Arc<Connection> {
-    Arc::new(Connection::new(CALLER, 1).with_subscriptions(99))
+fn program() -> Arc<Caller> {
+    Arc::new(Caller::new(CALLER, 1).with_subscriptions(99))
 }
 
-fn page(origin: &str) -> Arc<Connection> {
-    let connection = Connection::new(CALLER, 2).with_subscriptions(99);
-    Arc::new(connection.from_foreign_page(Some(origin.into()), 1))
+fn page(origin: &str) -> Arc<Caller> {
+    let caller = Caller::new(CALLER, 2).with_subscriptions(99);
+    Arc::new(caller.from_foreign_page(Some(origin.into()), 1))
 }
 
-fn key(number: u64) -> Arc<Connection> {
-    Arc::new(Connection::new(KEY_ASKERS.start + number, 3).with_subscriptions(99))
+fn key(number: u64) -> Arc<Caller> {
+    Arc::new(Caller::new(KEY_ASKERS.start + number, 3).with_subscriptions(99))
 }
 
 /// A chain that mines when it is told to.
@@ -45,14 +45,14 @@ fn signed(dev: &mut DevClient, from: &str, nonce: u64) -> Value {
 }
 
 /// Answers as hosts do: what only reads on a snapshot, the rest on the node.
-fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
+fn ask(dev: &mut DevClient, caller: &Arc<Caller>, method: &str, params: &Value) -> Value {
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let message = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let message = MessageProgress::read_from(&dev.client.dispatcher(), caller.clone(), text.as_bytes());
     if !message.reads_only() {
-        return dev.ask_over(connection, method, params);
+        return dev.ask_over(caller, method, params);
     }
     let (snapshot, now) = (dev.client.snapshot(), dev.now);
-    let mut begun = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let mut begun = MessageProgress::read_from(&dev.client.dispatcher(), caller.clone(), text.as_bytes());
     let begun = match begun.begin(&*snapshot, now, &|| false) {
         Some(reply) => reply,
         None => begun.read(&*snapshot, now, &|| false),
@@ -61,7 +61,7 @@ fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: 
     let [read, begun] = [read, begun].map(|reply| reply.into_text().unwrap());
     assert_eq!(read, begun, "{method}");
     let host_input = HostInput { now, entropy: B256::repeat_byte(9) };
-    let message = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let message = MessageProgress::read_from(&dev.client.dispatcher(), caller.clone(), text.as_bytes());
     assert_eq!(
         dev.client.answer(message, host_input, &|| false).into_text().unwrap(),
         read,
@@ -71,12 +71,7 @@ fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: 
 }
 
 /// Asks every method of the table about waiting transactions of Alice.
-fn walk(
-    dev: &mut DevClient,
-    asker: &Arc<Connection>,
-    hashes: &[Value],
-    filter: &Value,
-) -> Vec<(String, Value)> {
+fn walk(dev: &mut DevClient, asker: &Arc<Caller>, hashes: &[Value], filter: &Value) -> Vec<(String, Value)> {
     let mut answers = Vec::new();
     // Methods that change the chain are for programs and own pages. A transaction is sent by whoever has it.
     for method in methods().filter(|method| !method.writes()) {
@@ -93,7 +88,7 @@ fn walk(
 
 /// Everything that an asker can read of a chain on which a program, a page and a key have sent transactions of Alice, or
 /// have not.
-fn seen(asker: &Arc<Connection>, others_send: bool) -> Vec<(String, Value)> {
+fn seen(asker: &Arc<Caller>, others_send: bool) -> Vec<(String, Value)> {
     let mut dev = chain();
     let filter = ask(&mut dev, asker, "eth_newPendingTransactionFilter", &json!([]))["result"].take();
     let others = [program(), page("https://other.example"), key(1)];
@@ -117,7 +112,7 @@ fn seen(asker: &Arc<Connection>, others_send: bool) -> Vec<(String, Value)> {
 }
 
 /// The methods whose answers depend on transactions of others that wait.
-fn differing(asker: &Arc<Connection>) -> BTreeSet<String> {
+fn differing(asker: &Arc<Caller>) -> BTreeSet<String> {
     let (with, without) = (seen(asker, true), seen(asker, false));
     assert_eq!(with.len(), without.len());
     let differ = with.into_iter().zip(without).filter(|((_, one), (_, other))| one != other);
@@ -205,11 +200,11 @@ fn pages_and_keys_see_their_own_waiting_transactions() {
 fn pages_leave_half_of_the_pool_to_programs() {
     let (mut dev, page) = (chain(), page("https://page.example"));
     let data = format!("0x{}", "00".repeat(120_000));
-    let mut send = |connection: &Arc<Connection>, nonce: u64| {
+    let mut send = |caller: &Arc<Caller>, nonce: u64| {
         let transaction = json!([{"from": ALICE, "to": BOB, "gas": "0x80000", "gasPrice": "0x3938700",
             "nonce": format!("{nonce:#x}"), "data": data}]);
         let raw = dev.get("eth_signTransaction", transaction);
-        dev.ask_over(connection, "eth_sendRawTransaction", &json!([raw]))["result"].is_string()
+        dev.ask_over(caller, "eth_sendRawTransaction", &json!([raw]))["result"].is_string()
     };
     let refused = (0..200).find(|nonce| !send(&page, *nonce));
     assert_eq!(refused, Some((16 << 20) / 121_024));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::engine::{DevNode, HostInput};
-use rootlight::rpc::{Connection, LocalClient, MessageProgress};
+use rootlight::rpc::{Caller, LocalClient, MessageProgress};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json};
 
@@ -46,11 +46,11 @@ impl DevClient {
         self.send(&message)
     }
 
-    /// The whole answer to a call over a connection.
-    pub fn ask_over(&mut self, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
+    /// The whole answer to a call of a caller.
+    pub fn ask_over(&mut self, caller: &Arc<Caller>, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
-            MessageProgress::read_from(&self.client.dispatcher(), connection.clone(), message.as_bytes());
+            MessageProgress::read_from(&self.client.dispatcher(), caller.clone(), message.as_bytes());
         let host_input = HostInput { now: self.now, entropy: B256::repeat_byte(9) };
         serde_json::from_str(&self.client.answer(message, host_input, &|| false).into_text().unwrap())
             .unwrap()

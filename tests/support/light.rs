@@ -13,7 +13,7 @@ use rootlight::light::{
     UpstreamResponse,
 };
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Client, Connection, Dispatcher, MessageProgress, SessionStep};
+use rootlight::rpc::{Caller, Client, Dispatcher, MessageProgress, SessionStep};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{recording::Recording, shared};
@@ -104,8 +104,8 @@ pub struct Light {
     pub rounds: usize,
     /// Most bytes of facts and fetches of one message.
     pub most_bytes: usize,
-    /// The connection that messages come from, if not that of the host itself.
-    pub connection: Option<Arc<Connection>>,
+    /// The caller that messages come from, if not that of the host itself.
+    pub caller: Option<Arc<Caller>>,
     now: u64,
 }
 
@@ -178,7 +178,7 @@ impl Light {
         let mut config = ClientConfig { version, upstreams: names, unproven, ..ClientConfig::default() };
         set(&mut config);
         let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
-        let mut light = Self { client, upstream, others, rounds: 0, most_bytes: 0, connection: None, now: 0 };
+        let mut light = Self { client, upstream, others, rounds: 0, most_bytes: 0, caller: None, now: 0 };
         light.sync();
         light
     }
@@ -247,10 +247,10 @@ impl Light {
     /// The answer to a message: a call or a batch.
     pub fn message(&mut self, message: &Value) -> Value {
         let (text, now) = (message.to_string(), Now { unix: 0, millis: self.now });
-        let mut session = match &self.connection {
-            Some(connection) => {
-                let message = self.client.read(text.as_bytes(), connection);
-                self.client.open_from(connection.clone(), message, now)
+        let mut session = match &self.caller {
+            Some(caller) => {
+                let message = self.client.read(text.as_bytes(), caller);
+                self.client.open_from(caller.clone(), message, now)
             }
             None => self.client.open(text.as_bytes(), now),
         };

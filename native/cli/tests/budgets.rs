@@ -109,7 +109,7 @@ async fn answers_wait_while_others_are_unsent_and_then_fail() {
 struct Careless;
 
 impl Service for Careless {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Request) -> BoxFuture<'a, ReservedReply> {
         let bytes = message.calls().next().and_then(|call| call.params[0].get().parse().ok()).unwrap_or(1);
         let result = to_raw_value(&"x".repeat(bytes)).unwrap();
         Box::pin(std::future::ready(ReservedReply::of(Reply::to(message, vec![Ok(result)]))))

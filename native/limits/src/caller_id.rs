@@ -1,8 +1,9 @@
-//! The sender of a message, as far as limits tell senders apart.
+//! The caller of a message, as far as limits tell callers apart.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rootlight::rpc::Caller;
 use rootlight::types::{Asker, KEY_ASKERS};
 
 /// The connection that a message comes from. Work and memory are divided among addresses or API keys, within these among
@@ -32,6 +33,30 @@ impl CallerId {
         Self { address, page: 0, connection: MADE.fetch_add(1, Ordering::Relaxed) }
     }
 
+    /// The id of a caller that [`Self::caller`] made. An address in `::/32`, which is in use on one machine only (`::1`), is
+    /// one of IPv4 here.
+    #[must_use]
+    pub fn of(caller: &Caller) -> Self {
+        let Asker { number, page } = caller.owner().asker.quota_owner();
+        let address = match u32::try_from(number) {
+            Ok(bits) => IpAddr::V4(Ipv4Addr::from_bits(bits)),
+            Err(_) => IpAddr::V6(Ipv6Addr::from_bits(u128::from(number) << 64)),
+        };
+        Self { address, page, connection: caller.connection() }
+    }
+
+    /// A caller with this id, who is not the operator and cannot receive notifications: a program, or a page of this origin
+    /// that may not call methods that use keys or change the chain.
+    #[must_use]
+    pub fn caller(self, foreign_page: Option<String>) -> Caller {
+        // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
+        // because the numbers only tell frames apart: they do not run out, and no caller sees them.
+        static FRAMES: AtomicU64 = AtomicU64::new(0);
+        let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
+        let caller = Caller::new(self.asker().number, self.connection).with_operator(false);
+        caller.from_foreign_page(foreign_page, frame)
+    }
+
     /// The same connection as one of an API key: work and memory are divided among keys then, whatever the addresses of
     /// their clients. No client has the address that stands for the key: `::/8` is reserved (RFC 4291).
     #[must_use]
@@ -50,5 +75,66 @@ impl CallerId {
             IpAddr::V6(address) => u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX),
         };
         Asker { number, page: u128::from(self.page != 0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn at(address: &str, page: Option<&str>, key: Option<u32>) -> Caller {
+        let id = CallerId::new(address.parse().unwrap());
+        key.map_or(id, |key| id.of_key(key)).caller(page.map(str::to_owned))
+    }
+
+    #[test]
+    fn the_id_of_a_caller_is_the_one_that_the_caller_was_made_of() {
+        for address in ["127.0.0.1", "192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8:0:7::1"] {
+            let id = CallerId::new(address.parse().unwrap());
+            for id in [id, id.of_key(0), id.of_key(u32::MAX)] {
+                assert_eq!(CallerId::of(&id.caller(None)), id, "{address}");
+                let on_page = CallerId::of(&id.caller(Some("https://a.example".into())));
+                assert_eq!(CallerId { page: id.page, ..on_page }, id, "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_clients_of_a_key_share_its_work_and_memory() {
+        let at = |address, key| CallerId::of(&at(address, None, key));
+        let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
+        assert_eq!((one.address, one.asker()), (two.address, two.asker()));
+        assert_ne!(one.connection, two.connection);
+        assert_eq!(one.asker().number, KEY_ASKERS.start + 7);
+        let last = at("192.0.2.1", Some(u32::MAX));
+        assert!(KEY_ASKERS.contains(&last.asker().number));
+        for other in [at("192.0.2.1", Some(8)), at("192.0.2.1", None), last] {
+            assert!(one.address != other.address && one.asker() != other.asker());
+        }
+    }
+
+    #[test]
+    fn a_page_shares_work_as_its_origin_and_a_key_as_the_key() {
+        let at = |page, key| at("127.0.0.1", page, key);
+        let page = |page| CallerId::of(&at(page, None)).page;
+        assert_eq!(page(None), 0);
+        let pages = [None, Some("https://a.example"), Some("https://b.example"), Some("null")];
+        assert_eq!(BTreeSet::from(pages.map(page)).len(), pages.len());
+        assert_eq!(pages.map(page), pages.map(page));
+        assert_eq!(CallerId::of(&at(Some("https://a.example"), Some(7))).page, 0);
+        // One page can have many origins, so that all are one asker beside the programs.
+        let asker = |page| CallerId::of(&at(page, None)).asker();
+        let [program, page] = [None, Some("https://a.example")].map(asker);
+        assert!(program != page && program.number == page.number);
+        assert!([Some("https://b.example"), Some("null")].map(asker) == [page; 2]);
+        // Frames that send no origin are told apart all the same: by message, or by WebSocket.
+        let frames = [at(Some("null"), None), at(Some("null"), None)];
+        let sockets = frames.each_ref().map(|frame| frame.for_socket(9));
+        let shared_id = |caller: &Caller| caller.owner().asker.shared_id();
+        assert_eq!(shared_id(&sockets[0]), shared_id(&frames[0].for_socket(1)));
+        let senders = frames.iter().chain(&sockets).map(shared_id);
+        assert_eq!(senders.collect::<BTreeSet<_>>().len(), 4);
     }
 }

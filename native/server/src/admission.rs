@@ -1,6 +1,7 @@
 //! Admission of requests: the base path, the profile, and API keys in the path.
 
 use axum::http::{HeaderMap, HeaderName, header};
+use rootlight::rpc::Caller;
 
 use super::key_access::KeyAccess;
 use super::key_caller::KeyCaller;
@@ -8,7 +9,6 @@ use super::refusal::RequestRefusal;
 use super::request_source::{CallerOrigin, RequestSource};
 use crate::keys::KeyText;
 use crate::methods::Profile;
-use crate::service::Caller;
 
 /// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
@@ -59,17 +59,13 @@ impl AdmissionRules {
             Some(access) => Box::pin(self.admit_key(access, rest, headers, source)).await?,
         };
         let id = key.as_ref().map_or(source.id, |key| source.id.of_key(key.owner()));
-        let caller = Caller::with_rights(id, source.origin.foreign_page(), |connection| {
-            let served = match key.as_ref().is_some_and(KeyCaller::debugs) {
-                true => self.profile.serve_debug(connection),
-                false => self.profile.serve(connection),
-            };
-            served
-                .with_rights(key.as_ref().map_or(0, KeyCaller::rights))
-                .with_operator(self.is_operator(key.as_ref(), headers, source))
-                .with_batch_limit(batch_limit)
-                .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)))
-        });
+        let caller = id
+            .caller(source.origin.foreign_page())
+            .with_selection(self.profile.selection(key.as_ref().is_some_and(KeyCaller::debugs)))
+            .with_rights(key.as_ref().map_or(0, KeyCaller::rights))
+            .with_operator(self.is_operator(key.as_ref(), headers, source))
+            .with_batch_limit(batch_limit)
+            .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)));
         Ok((caller, key))
     }
 
@@ -93,9 +89,9 @@ impl AdmissionRules {
             access.keys.refuse(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
         }
         let record = record.filter(|_| known).ok_or(RequestRefusal::Invalid)?;
-        let caller = KeyCaller::new(access, &record, origin(headers), source.address);
-        caller.check(&record)?;
-        Ok(Some(caller))
+        let key = KeyCaller::new(access, &record, origin(headers), source.address);
+        key.check(&record)?;
+        Ok(Some(key))
     }
 
     /// Whether the caller is the operator: by its key, or as a program of this machine.

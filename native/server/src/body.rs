@@ -6,10 +6,11 @@ use std::time::Duration;
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use futures::{FutureExt as _, StreamExt as _};
-use rootlight::rpc::Message;
+use rootlight::rpc::{Caller, Message};
 use rootlight::types::Asker;
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::Size;
 use tokio::time::{Instant, timeout};
@@ -17,7 +18,6 @@ use tokio::time::{Instant, timeout};
 use super::connection_slots::FREE_BYTES;
 use super::server_state::ServerState;
 use crate::methods::dispatcher;
-use crate::service::Caller;
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.
@@ -132,14 +132,14 @@ async fn next(
 /// Reads a message of a caller. Reading a long one takes milliseconds, so it is done in turn and not on the thread of a
 /// connection. Returns `None` if the system has no thread for it.
 pub(super) async fn read_message(shared: &ServerState, caller: &Caller, text: Vec<u8>) -> Option<Message> {
-    let most = caller.connection.batch_limit();
+    let most = caller.batch_limit();
     if text.len() <= SHORT_JSON {
         return Some(Message::read(&text, dispatcher(), most));
     }
     // Boxed, because few messages are long.
     Box::pin(async move {
         let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
-        let permit = shared.reads.enter(caller.id, size).await;
+        let permit = shared.reads.enter(CallerId::of(caller), size).await;
         let reading = move |_: &Pauses<'_>| {
             let _permit = permit;
             Message::read(&text, dispatcher(), most)

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rootlight::rpc::Caller;
 use rootlight::rpc::envelope::{Id, write_error};
 use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
@@ -30,7 +31,7 @@ use super::server_state::ServerState;
 use super::upgrade_terms::UpgradeTerms;
 use super::ws;
 use crate::metrics::GaugeGuard;
-use crate::service::{Caller, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
+use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
@@ -125,9 +126,9 @@ async fn route(
         Ok(admitted) => admitted,
         Err(refusal) => return Box::pin(refusal.response_to(take(request))).await.into(),
     };
-    connection.count_for(caller.id);
+    connection.count_for(CallerId::of(&caller));
     match *request.method() {
-        Method::POST => post(shared, Caller { takes_pieces: true, ..caller }, key, request).await,
+        Method::POST => post(shared, &Arc::new(caller.taking_pieces()), key, request).await,
         _ => {
             connection.assign_to(source.id);
             let operator = shared.admission.is_operator(key.as_ref(), request.headers(), &source);
@@ -139,7 +140,7 @@ async fn route(
 
 async fn post(
     shared: &ServerState,
-    caller: Caller,
+    caller: &Arc<Caller>,
     key: Option<KeyCaller>,
     request: &mut Request,
 ) -> OutgoingResponse {
@@ -147,12 +148,13 @@ async fn post(
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
-    let (body, reserved) = match body::read(request, caller.id.asker(), shared).await {
+    let caller_id = CallerId::of(caller);
+    let (body, reserved) = match body::read(request, caller_id.asker(), shared).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
     let began = Instant::now();
-    let Some(message) = body::read_message(shared, &caller, body).await else {
+    let Some(message) = body::read_message(shared, caller, body).await else {
         return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
     };
     let mut limit_status = None;
@@ -163,10 +165,10 @@ async fn post(
         };
     }
     let timer = shared.counts.metrics.messages.start(&message, began);
-    let answered = shared.service.answer_message(&caller, message).await;
+    let answered = shared.service.answer_message(caller, message).await;
     timer.end(answered.reply.as_ref());
     drop(reserved);
-    let mut reply = answer(shared, caller.id, answered, request.headers()).await;
+    let mut reply = answer(shared, caller_id, answered, request.headers()).await;
     if let Some(limit_status) = limit_status {
         refusal::add_limit_status(reply.headers_mut(), &limit_status);
     }
@@ -263,7 +265,7 @@ async fn upgrade(
         let socket = handshake::open(upgraded, &shared.limits).await;
         let open = GaugeGuard::one(&shared.counts.metrics.websockets);
         connection.count_messages();
-        ws::run(socket, shared, connection, caller, (terms, key)).await;
+        ws::run(socket, shared, connection, Arc::new(caller), (terms, key)).await;
         drop((slot, counted, open));
     };
     tokio::spawn(run.instrument(Span::current()));

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use axum::http::{Method, Request};
 use futures::future::BoxFuture;
@@ -26,7 +27,7 @@ const FILE: PageFile = PageFile { path: "/", kind: "text/html", brotli: &[1; 300
 struct Kinds(Arc<HostBans>);
 
 impl Service for Kinds {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Message) -> BoxFuture<'a, ReservedReply> {
         let method = message.calls().next().map(|call| call.method.clone()).unwrap_or_default();
         let outcome = |text: &str| vec![Ok(to_raw_value(text).unwrap())];
         Box::pin(std::future::ready(match method.as_str() {

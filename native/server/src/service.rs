@@ -5,15 +5,15 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
 use rootlight::light::bitcoin::BitcoinReport;
+pub use rootlight::rpc::Caller;
 use rootlight::rpc::envelope::{Id, MAX_BATCH};
-use rootlight::rpc::{BitcoinStatus, Connection, Message, Notifications, Reply, RpcError, poll_message};
+use rootlight::rpc::{BitcoinStatus, Message, Notifications, Reply, RpcError, poll_message};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::caller_id::CallerId;
@@ -157,58 +157,6 @@ pub struct UpstreamHealth {
     pub lies: u32,
 }
 
-/// The sender of a message.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// The connection that the message comes from, by which work and memory are divided.
-    pub id: CallerId,
-    /// The rights and the subscriptions of the sender.
-    pub connection: Arc<Connection>,
-    /// Whether the sender can receive an answer in pieces.
-    pub takes_pieces: bool,
-}
-
-impl Caller {
-    /// A sender that cannot receive notifications: a program, or a page of this origin that may not call methods that
-    /// use keys or change the chain.
-    #[must_use]
-    pub fn new(id: CallerId, foreign_page: Option<String>) -> Self {
-        Self::with_rights(id, foreign_page, |connection| connection)
-    }
-
-    /// As [`Self::new`], for a sender whose connection gets rights beyond those of a sender that is not the operator.
-    #[must_use]
-    pub fn with_rights(
-        id: CallerId,
-        foreign_page: Option<String>,
-        give: impl FnOnce(Connection) -> Connection,
-    ) -> Self {
-        // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
-        // because the numbers only tell frames apart: they do not run out, and no sender sees them.
-        static FRAMES: AtomicU64 = AtomicU64::new(0);
-        let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
-        let connection = Connection::new(id.asker().number, id.connection).with_operator(false);
-        let connection = give(connection).from_foreign_page(foreign_page, frame);
-        let id = CallerId { page: connection.owner().asker.quota_owner().page, ..id };
-        Self { id, connection: Arc::new(connection), takes_pieces: false }
-    }
-
-    /// A number for the sender of transactions, by which hosts that answer together name it to each other. Pages of other
-    /// origins have numbers of their own.
-    #[must_use]
-    pub fn transaction_sender(&self) -> u64 {
-        self.connection.owner().asker.shared_id()
-    }
-
-    /// The same sender, able to receive notifications of so many subscriptions at most.
-    #[must_use]
-    pub fn with_subscriptions(&self, most: usize) -> Self {
-        // Numbers of connections may be those of frames over HTTP, so that they count from the other end.
-        let frame = u64::MAX - self.id.connection;
-        Self { connection: Arc::new(self.connection.for_socket(frame, most)), ..*self }
-    }
-}
-
 /// The limits and the metrics of a service and its server. Another server has its own.
 #[derive(Debug, Clone)]
 pub struct Counts {
@@ -237,27 +185,31 @@ impl Default for Counts {
 /// Implementations must not panic on any input, and must not block the thread for long.
 pub trait Service: Send + Sync + 'static {
     /// Answers one message (a single request or a batch).
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply>;
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply>;
 
     /// As [`Self::answer_message`], for messages of this program itself, given as text.
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, ReservedReply> {
         Box::pin(async move {
-            let caller = Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
+            let caller = Arc::new(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).caller(None));
             self.answer_message(&caller, read(&message)).await
         })
     }
 
-    /// The new results of a sender's subscription, with the bytes of the answer budget that they hold.
+    /// The new results of a caller's subscription, with the bytes of the answer budget that they hold.
     fn notifications<'a>(
         &'a self,
-        caller: &'a Caller,
+        caller: &'a Arc<Caller>,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
         Box::pin(news_by_message(self, caller, subscription))
     }
 
-    /// Ends the subscriptions of a sender that is gone.
-    fn disconnect<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, ()> {
+    /// Ends the subscriptions of a caller that is gone.
+    fn disconnect<'a>(&'a self, _: &'a Arc<Caller>) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -290,10 +242,10 @@ pub trait Service: Send + Sync + 'static {
     fn register(&self, _: &mut Registry) {}
 }
 
-/// Asks for the news of a subscription by a message of its sender.
+/// Asks for the news of a subscription by a message of its caller.
 pub async fn news_by_message<S: Service + ?Sized>(
     service: &S,
-    caller: &Caller,
+    caller: &Arc<Caller>,
     subscription: u128,
 ) -> (Notifications, Reservation) {
     let ReservedReply { reply, reserved, .. } =
@@ -303,55 +255,3 @@ pub async fn news_by_message<S: Service + ?Sized>(
 
 /// A service shared by all connections.
 pub type SharedService = Arc<dyn Service>;
-
-#[cfg(test)]
-mod tests {
-    use rootlight::types::KEY_ASKERS;
-
-    use super::*;
-
-    #[test]
-    fn the_clients_of_a_key_share_its_work_and_memory() {
-        let at = |address: &str, key: Option<u32>| {
-            let id = CallerId::new(address.parse().unwrap());
-            Caller::new(key.map_or(id, |key| id.of_key(key)), None).id
-        };
-        let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
-        assert_eq!((one.address, one.asker()), (two.address, two.asker()));
-        assert_ne!(one.connection, two.connection);
-        assert_eq!(one.asker().number, KEY_ASKERS.start + 7);
-        let last = at("192.0.2.1", Some(u32::MAX));
-        assert!(KEY_ASKERS.contains(&last.asker().number));
-        for other in [at("192.0.2.1", Some(8)), at("192.0.2.1", None), last] {
-            assert!(one.address != other.address && one.asker() != other.asker());
-        }
-    }
-
-    #[test]
-    fn a_page_shares_work_as_its_origin_and_a_key_as_the_key() {
-        let at = |page: Option<&str>, key: Option<u32>| {
-            let id = CallerId::new(Ipv4Addr::LOCALHOST.into());
-            Caller::new(key.map_or(id, |key| id.of_key(key)), page.map(str::to_owned))
-        };
-        let page = |page| at(page, None).id.page;
-        assert_eq!(page(None), 0);
-        let askers = [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page);
-        assert_eq!(std::collections::BTreeSet::from(askers).len(), askers.len());
-        assert_eq!(
-            askers,
-            [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page)
-        );
-        assert_eq!(at(Some("https://a.example"), Some(7)).id.page, 0);
-        // One page can have many origins, so that all are one asker beside the programs.
-        let asker = |page| at(page, None).id.asker();
-        let [program, page] = [None, Some("https://a.example")].map(asker);
-        assert!(program != page && program.number == page.number);
-        assert!([Some("https://b.example"), Some("null")].map(asker) == [page; 2]);
-        // Frames that send no origin are told apart all the same: by message, or by WebSocket.
-        let frames = [at(Some("null"), None), at(Some("null"), None)];
-        let sockets = frames.each_ref().map(|frame| frame.with_subscriptions(9));
-        assert_eq!(sockets[0].transaction_sender(), frames[0].with_subscriptions(1).transaction_sender());
-        let senders = frames.iter().chain(&sockets).map(Caller::transaction_sender);
-        assert_eq!(senders.collect::<std::collections::BTreeSet<_>>().len(), 4);
-    }
-}

@@ -44,7 +44,7 @@ impl Subscription {
 
 pub(super) struct Subscriptions {
     service: SharedService,
-    caller: Caller,
+    caller: Arc<Caller>,
     connection: Arc<ClientConnection>,
     open: Mutex<OpenSubscriptions>,
     /// Signals that a new subscription may have notifications already.
@@ -57,10 +57,10 @@ impl Subscriptions {
         service: SharedService,
         most: usize,
         connection: Arc<ClientConnection>,
-        caller: &Caller,
+        caller: &Arc<Caller>,
     ) -> Arc<Self> {
         let caller = match service.changes() {
-            Some(_) => caller.with_subscriptions(most),
+            Some(_) => Arc::new(caller.for_socket(most)),
             None => caller.clone(),
         };
         Arc::new(Self { service, caller, connection, open: Mutex::default(), begun: Notify::new() })
@@ -92,8 +92,8 @@ impl Subscriptions {
         &self.connection.counts.metrics
     }
 
-    /// The sender of the connection's messages.
-    pub(super) fn caller(&self) -> &Caller {
+    /// The caller of the connection's messages.
+    pub(super) fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
 
@@ -167,12 +167,12 @@ impl Subscriptions {
     /// `eth_unsubscribe` may still be under way.
     fn is_lost(&self, id: u128) -> bool {
         let open = self.open();
-        open.ids.contains_key(&id) && self.caller.connection.unsubscribed() == open.unsubscribed
+        open.ids.contains_key(&id) && self.caller.unsubscribed() == open.unsubscribed
     }
 
     /// Ends all subscriptions of a closed connection.
     pub(super) async fn end(&self) {
-        if self.caller.connection.is_notified() {
+        if self.caller.is_notified() {
             self.service.disconnect(&self.caller).await;
         }
     }

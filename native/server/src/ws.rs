@@ -10,6 +10,7 @@ use futures::stream::SplitStream;
 use rootlight::rpc::Effect;
 use rootlight::rpc::envelope::Id;
 use rootlight_limits::budget::Reservation;
+use rootlight_limits::caller_id::CallerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -60,7 +61,7 @@ pub(crate) async fn run(
     socket: WebSocket,
     shared: ServerState,
     connection: Arc<ClientConnection>,
-    caller: Caller,
+    caller: Arc<Caller>,
     (terms, key): (UpgradeTerms, Option<KeyCaller>),
 ) {
     let (sink, stream) = socket.split();
@@ -247,7 +248,7 @@ async fn written(
     match answered {
         Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
             let effects = reply.effects().collect();
-            let asker = subscriptions.caller().id.asker();
+            let asker = CallerId::of(subscriptions.caller()).asker();
             (outgoing::write(reply, asker, shared.counts.limits.work()).await, reserved, effects)
         }
         Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use js_sys::Function;
-use rootlight::rpc::Connection;
+use rootlight::rpc::Caller;
 use wasm_bindgen::prelude::*;
 
 use crate::client::Client;
@@ -20,20 +20,14 @@ const SOCKET: u8 = 1;
 /// The bit of `kind` of a page that may use keys although it is of another origin.
 const ADMITTED: u8 = 2;
 
-/// The connection of a caller, with the limit of batches of the host's `own` one. `asker` identifies the caller, `number` the
+/// A caller, with the limit of batches of the host's `own` one. `asker` identifies its address, `number` the
 /// request or the WebSocket.
-fn connection(
-    own: &Connection,
-    origin: Option<String>,
-    asker: f64,
-    number: f64,
-    kind: u8,
-) -> Arc<Connection> {
-    let connection = Connection::new(asker as u64, number as u64)
+fn caller(own: &Caller, origin: Option<String>, asker: f64, number: f64, kind: u8) -> Arc<Caller> {
+    let caller = Caller::new(asker as u64, number as u64)
         .from_foreign_page(origin, number as u64)
         .admitting_all_pages(kind & ADMITTED != 0)
         .with_batch_limit(own.batch_limit());
-    Arc::new(if kind & SOCKET != 0 { connection.with_subscriptions(SUBSCRIPTIONS) } else { connection })
+    Arc::new(if kind & SOCKET != 0 { caller.with_subscriptions(SUBSCRIPTIONS) } else { caller })
 }
 
 #[wasm_bindgen]
@@ -49,7 +43,7 @@ impl Client {
         message: &str,
         heard: Option<Function>,
     ) -> JsValue {
-        self.answer(connection(&self.own(), origin, asker, number, kind), message, heard)
+        self.answer(caller(&self.own(), origin, asker, number, kind), message, heard)
     }
 }
 
@@ -67,6 +61,6 @@ impl DevChain {
         heard: Option<Function>,
     ) -> JsValue {
         let Some(own) = self.own() else { return JsValue::UNDEFINED };
-        self.answer(connection(&own, origin, asker, number, kind), message, heard)
+        self.answer(caller(&own, origin, asker, number, kind), message, heard)
     }
 }

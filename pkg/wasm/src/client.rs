@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use js_sys::Function;
-use rootlight::rpc::Connection;
+use rootlight::rpc::Caller;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
@@ -137,19 +137,14 @@ impl Client {
 }
 
 impl Client {
-    /// The connection of messages of the provider.
-    pub(crate) fn own(&self) -> Arc<Connection> {
-        self.driver.connection()
+    /// The caller of messages of the provider.
+    pub(crate) fn own(&self) -> Arc<Caller> {
+        self.driver.caller()
     }
 
-    /// Answers a message of a connection, as [`Self::request`] does.
-    pub(crate) fn answer(
-        &self,
-        connection: Arc<Connection>,
-        message: &str,
-        heard: Option<Function>,
-    ) -> JsValue {
-        match self.driver.begin(connection, message.as_bytes(), heard.as_ref()) {
+    /// Answers a message of a caller, as [`Self::request`] does.
+    pub(crate) fn answer(&self, caller: Arc<Caller>, message: &str, heard: Option<Function>) -> JsValue {
+        match self.driver.begin(caller, message.as_bytes(), heard.as_ref()) {
             FirstRun::Done(answer) => answer.into(),
             FirstRun::Fetches(session, round) => {
                 let driver = self.driver.clone();

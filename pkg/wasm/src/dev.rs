@@ -17,7 +17,7 @@ use rootlight::dev::{
 };
 use rootlight::engine::{DevNode, HostInput, MAX_FILTERS, Snapshot as _};
 use rootlight::exec::REVERTED;
-use rootlight::rpc::{Connection, Dispatcher, LocalClient, Message, MessageProgress, Reply, RpcError};
+use rootlight::rpc::{Caller, Dispatcher, LocalClient, Message, MessageProgress, Reply, RpcError};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
@@ -89,7 +89,7 @@ impl Entropy {
 struct OpenDevChain {
     client: LocalClient,
     dispatcher: Arc<Dispatcher>,
-    connection: Arc<Connection>,
+    caller: Arc<Caller>,
     entropy: Entropy,
     /// The network on which the chain begins, if it does.
     fork: Option<Rc<Fork>>,
@@ -98,7 +98,7 @@ struct OpenDevChain {
 /// A message of a caller.
 #[derive(Clone)]
 struct Received {
-    connection: Arc<Connection>,
+    caller: Arc<Caller>,
     message: Message,
 }
 
@@ -207,9 +207,9 @@ impl DevChain {
 }
 
 impl DevChain {
-    /// The connection of messages of the provider.
-    pub(crate) fn own(&self) -> Option<Arc<Connection>> {
-        Some(self.running.borrow().as_ref()?.connection.clone())
+    /// The caller of messages of the provider.
+    pub(crate) fn own(&self) -> Option<Arc<Caller>> {
+        Some(self.running.borrow().as_ref()?.caller.clone())
     }
 
     fn open(
@@ -219,27 +219,22 @@ impl DevChain {
         fork: Option<Rc<Fork>>,
     ) -> Result<Self, String> {
         let client = LocalClient::new(Box::new(node));
-        let connection = Connection::default().with_subscriptions(MAX_FILTERS);
-        let connection = Arc::new(connection.with_batch_limit(batch_limit));
+        let caller = Caller::default().with_subscriptions(MAX_FILTERS);
+        let caller = Arc::new(caller.with_batch_limit(batch_limit));
         let dispatcher = client.dispatcher();
-        let running = OpenDevChain { dispatcher, client, connection, entropy, fork };
+        let running = OpenDevChain { dispatcher, client, caller, entropy, fork };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))), keys };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
     }
 
-    /// Answers a message of a connection, as [`Self::request`] does.
-    pub(crate) fn answer(
-        &self,
-        connection: Arc<Connection>,
-        message: &str,
-        heard: Option<Function>,
-    ) -> JsValue {
+    /// Answers a message of a caller, as [`Self::request`] does.
+    pub(crate) fn answer(&self, caller: Arc<Caller>, message: &str, heard: Option<Function>) -> JsValue {
         let (received, fork) = {
             let running = self.running.borrow();
             let Some(running) = running.as_ref() else { return JsValue::UNDEFINED };
-            let message = Message::read(message.as_bytes(), &running.dispatcher, connection.batch_limit());
-            (Received { connection, message }, running.fork.clone())
+            let message = Message::read(message.as_bytes(), &running.dispatcher, caller.batch_limit());
+            (Received { caller, message }, running.fork.clone())
         };
         let Some(fork) = fork else { return text_of(run(&self.running, &received), heard.as_ref()) };
         let missed = match fork.attempt(|| run(&self.running, &received)) {
@@ -262,11 +257,11 @@ type Running = Rc<RefCell<Option<OpenDevChain>>>;
 /// Runs a message; `None` if the chain is closed. Nothing has changed if the run misses something of the network on which the chain
 /// begins.
 fn run(running: &Running, received: &Received) -> Option<Reply> {
-    let Received { connection, message } = received.clone();
+    let Received { caller, message } = received.clone();
     let mut running = running.borrow_mut();
     let OpenDevChain { client, entropy, fork, .. } = running.as_mut()?;
     let before = fork.as_ref().map(|_| client.node().copy());
-    let message = MessageProgress::new(connection, message);
+    let message = MessageProgress::new(caller, message);
     let changes_chain = message.changes_chain();
     let deadline = Deadline::start();
     let reply = client.answer(message, entropy.host_input(), &|| deadline.is_over());

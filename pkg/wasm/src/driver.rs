@@ -17,7 +17,7 @@ use rootlight::engine::gate;
 use rootlight::light::{
     ClientConfig, HeaderSync, Hedges, Outbox, Progress, RequestFailure, Restoring, SyncStep, WindowRecord,
 };
-use rootlight::rpc::{Client, Connection, PartResponses, Reply, Round, RoundPart, Session, SessionStep};
+use rootlight::rpc::{Caller, Client, PartResponses, Reply, Round, RoundPart, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::alarm::Alarm;
@@ -60,7 +60,7 @@ pub(crate) enum FirstRun {
 pub(crate) struct Driver {
     client: Client,
     /// Where messages of the provider come from.
-    connection: Arc<Connection>,
+    caller: Arc<Caller>,
     restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<JsUpstream>,
     /// Ends the pauses of the loop that follows each upstream.
@@ -108,12 +108,12 @@ impl Driver {
         };
         client.sync_mut().follow_bitcoin_of_upstreams(clock());
         let budget = Budget::new(ANSWER_BYTES);
-        let connection = Connection::default().with_subscriptions(MAX_FILTERS);
-        let connection = Arc::new(connection.with_batch_limit(config.batch_limit));
+        let caller = Caller::default().with_subscriptions(MAX_FILTERS);
+        let caller = Arc::new(caller.with_batch_limit(config.batch_limit));
         let alarms = upstreams.iter().map(|_| Alarm::default()).collect();
         let hedges = RefCell::new(Hedges::new(upstreams.len()));
         let restoring = RefCell::default();
-        Self { client, connection, restoring, upstreams, alarms, hedges, budget, keep, progress }
+        Self { client, caller, restoring, upstreams, alarms, hedges, budget, keep, progress }
     }
 
     /// Whether the client starts by window.
@@ -325,20 +325,15 @@ impl Driver {
     }
 
     /// Where messages of the provider come from.
-    pub(crate) fn connection(&self) -> Arc<Connection> {
-        self.connection.clone()
+    pub(crate) fn caller(&self) -> Arc<Caller> {
+        self.caller.clone()
     }
 
-    /// Runs one message of a connection as far as the known facts allow.
-    pub(crate) fn begin(
-        &self,
-        connection: Arc<Connection>,
-        message: &[u8],
-        heard: Option<&Function>,
-    ) -> FirstRun {
+    /// Runs one message of a caller as far as the known facts allow.
+    pub(crate) fn begin(&self, caller: Arc<Caller>, message: &[u8], heard: Option<&Function>) -> FirstRun {
         let now = clock();
-        let message = self.client.read(message, &connection);
-        let mut session = self.client.open_from(connection, message, now);
+        let message = self.client.read(message, &caller);
+        let mut session = self.client.open_from(caller, message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
             SessionStep::Fetch(round) => FirstRun::Fetches(Box::new(session), round),
             SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply, heard)),

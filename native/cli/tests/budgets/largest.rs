@@ -172,7 +172,7 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
 pub(crate) struct Long;
 
 impl Service for Long {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Request) -> BoxFuture<'a, ReservedReply> {
         let result = to_raw_value(&"7".repeat(6 << 20)).unwrap();
         Box::pin(std::future::ready(ReservedReply::of(Reply::to(message, vec![Ok(result)]))))
     }

@@ -313,7 +313,7 @@ struct Changing {
 }
 
 impl Service for Changing {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Message) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let mut outcomes = Vec::new();
             for call in message.calls() {

@@ -23,7 +23,7 @@ const UNDATED: u64 = 5_760 + 449;
 struct ChainServer(Arc<ChainUpstream>);
 
 impl Service for ChainServer {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Message) -> BoxFuture<'a, ReservedReply> {
         let answer = |method: &str, params: &[Box<RawValue>]| {
             let text = self.0.answer(method, to_raw_value(params).unwrap().get());
             text.map(|text| RawValue::from_string(text).unwrap()).ok_or(RpcError::MethodNotFound)

@@ -136,7 +136,7 @@ impl Upstream for HeaderUpstream {
 struct ServedUpstream(Arc<HeaderUpstream>);
 
 impl Service for ServedUpstream {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Message) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let one = |call: &Call| {
                 let params: Vec<Value> =

@@ -17,7 +17,7 @@ use rootlight_cluster::store::HotStore;
 use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::service::{Caller, Service};
+use rootlight_server::service::Service;
 use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::{Value, json};
 
@@ -218,7 +218,7 @@ async fn watch_head(
     (last, store_fails): (u64, bool),
 ) -> (u32, u32) {
     let id = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let caller = Caller::new(key.map_or(id, |key| id.of_key(key)), None);
+    let caller = Arc::new(key.map_or(id, |key| id.of_key(key)).caller(None));
     let (mut answers, mut heads, mut head) = (0, 0, 0);
     while head < last {
         for (method, params) in

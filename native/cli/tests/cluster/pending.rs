@@ -1,6 +1,7 @@
 //! Transactions that callers send: filters and subscriptions of pending ones at all front ends.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use rootlight_limits::caller_id::CallerId;
 use rootlight_server::service::{Caller, Service as _};
@@ -10,16 +11,16 @@ use crate::common;
 use crate::front_ends::{ALICE, FrontEndsFixture};
 
 /// A caller with a key of these rights, who can receive notifications.
-pub(crate) fn caller(key: u32, rights: u64) -> Caller {
+pub(crate) fn caller(key: u32, rights: u64) -> Arc<Caller> {
     let id = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).of_key(key);
-    Caller::with_rights(id, None, |connection| connection.with_rights(rights)).with_subscriptions(8)
+    Arc::new(id.caller(None).with_rights(rights).for_socket(8))
 }
 
 /// What a front end answers to a caller: a result or an error.
 pub(crate) async fn ask(
     fixture: &FrontEndsFixture,
     at: usize,
-    caller: &Caller,
+    caller: &Arc<Caller>,
     method: &str,
     params: Value,
 ) -> Value {
@@ -34,7 +35,7 @@ pub(crate) async fn ask(
 
 /// A caller's filter, and one of its subscriptions at each front end.
 struct Listener {
-    caller: Caller,
+    caller: Arc<Caller>,
     filter: Value,
     subscriptions: Vec<u128>,
     by_filter: Vec<Value>,

@@ -1,6 +1,7 @@
 //! Calls of services in this process, services as upstreams, and the recording of this repository.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
@@ -31,7 +32,7 @@ pub async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
 }
 
 /// As [`ask`], for a caller.
-pub async fn ask_as(of: &dyn Service, caller: &Caller, method: &str, params: Value) -> Value {
+pub async fn ask_as(of: &dyn Service, caller: &Arc<Caller>, method: &str, params: Value) -> Value {
     read(of.answer_message(caller, read_message(&message(method, &params))).await)
 }
 
@@ -46,7 +47,7 @@ pub async fn outcome(service: &dyn Service, method: &str, params: Value) -> Resu
 
 /// Answers a request of a light client as a node does, without reading a message.
 pub async fn answered(service: &dyn Service, request: UpstreamRequest) -> UpstreamResult {
-    let caller = Caller::new(CallerId::new(Ipv4Addr::LOCALHOST.into()), None);
+    let caller = Arc::new(CallerId::new(Ipv4Addr::LOCALHOST.into()).caller(None));
     let params = serde_json::from_str(&request.params).unwrap();
     let message = Message::of_host(request.method, params, dispatcher());
     let reply = service.answer_message(&caller, message).await.reply.unwrap();

@@ -79,7 +79,7 @@ pub const fn response_of(bytes: usize) -> usize {
 pub struct Echo;
 
 impl Service for Echo {
-    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, message: Message) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let calls = |method| message.calls().any(|call| call.method == method);
             if calls("slow") {

@@ -134,7 +134,11 @@ async fn a_balance_is_proven_by_a_json_rpc_node_alone_and_printed_as_json() {
 struct Stock(Arc<LocalService>);
 
 impl Service for Stock {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply> {
         let is_proof = |name: &str| name.ends_with("getProof") || name.ends_with("Witness");
         if message.calls().any(|call| is_proof(&call.method)) {
             let refusals = message.entries().iter().map(|_| Err(RpcError::MethodNotFound)).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use rootlight::dev::Mining;
-use rootlight_limits::caller_id::CallerId as Connection;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_node::local::LocalOptions;
 use rootlight_node::peer_server::{LocalChain, PeerChain as _};
 use rootlight_p2p::message::{Message, Request};
@@ -86,14 +86,14 @@ async fn a_peer_whose_answers_are_unsent_keeps_no_other_waiting() {
 }
 
 /// A caller at an address of its own.
-fn caller(last: u8) -> Caller {
-    Caller::new(Connection::new(std::net::IpAddr::from([192, 0, 2, last])), None)
+fn caller(last: u8) -> Arc<Caller> {
+    Arc::new(CallerId::new(std::net::IpAddr::from([192, 0, 2, last])).caller(None))
 }
 
 /// Lets a caller ask many questions at a time until the tasks are dropped.
 fn flood(
     service: &Arc<impl Service>,
-    from: &Caller,
+    from: &Arc<Caller>,
     question: fn(u64) -> (&'static str, Value),
 ) -> tokio::task::JoinSet<()> {
     let mut asking = tokio::task::JoinSet::new();

@@ -13,6 +13,7 @@ use futures::{SinkExt, StreamExt};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 use rootlight::light::bitcoin::{BitcoinReport, BitcoinVerdict, Counts, DatedReport, TagCounts};
 use rootlight::rpc::{Message as Request, Reply};
+use rootlight_limits::caller_id::CallerId;
 use rootlight_server::service::{
     BitcoinHealth, Caller, Health, ReservedReply, Service, ServiceStatus, UpstreamHealth,
 };
@@ -32,14 +33,18 @@ struct Mirror {
 }
 
 impl Service for Mirror {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Request) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Request,
+    ) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let calls = |method| message.calls().any(|call| call.method == method);
             if calls("slow") {
                 tokio::time::sleep(Duration::from_millis(700)).await;
             }
             let filler = if calls("large") { "0".repeat(200_000) } else { String::new() };
-            let result = to_raw_value(&format!("{}{filler}", caller.id.address)).unwrap();
+            let result = to_raw_value(&format!("{}{filler}", CallerId::of(caller).address)).unwrap();
             ReservedReply::of(Reply::to(message, vec![Ok(result)]))
         })
     }

@@ -21,7 +21,7 @@ use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::ServerLimits;
-use rootlight_server::service::{Caller, Service};
+use rootlight_server::service::Service;
 use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -291,7 +291,7 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     drop(one);
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
     let id = CallerId::new(std::net::Ipv4Addr::LOCALHOST.into());
-    let subscriber = Caller::new(id, None).with_subscriptions(1);
+    let subscriber = Arc::new(id.caller(None).for_socket(1));
     for _ in 0..200 {
         let body = dev
             .0

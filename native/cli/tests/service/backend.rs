@@ -83,18 +83,18 @@ fn change(value: &mut Value, turn: usize) {
 }
 
 impl Answers {
-    async fn honest(&self, caller: &Caller, message: Message) -> ReservedReply {
+    async fn honest(&self, caller: &Arc<Caller>, message: Message) -> ReservedReply {
         let _open = self.chain.gate.read().await;
         self.chain.service.answer_message(caller, message).await
     }
 
-    async fn honest_call(&self, caller: &Caller, call: &Value) -> Value {
+    async fn honest_call(&self, caller: &Arc<Caller>, call: &Value) -> Value {
         let answer = self.honest(caller, common::read_message(call.to_string().as_bytes())).await.into_text();
         answer.and_then(|body| serde_json::from_str(&body).ok()).unwrap_or_default()
     }
 
     /// Answers one call after another in the given way.
-    async fn dishonest(&self, caller: &Caller, message: Message, mode: &Mode) -> ReservedReply {
+    async fn dishonest(&self, caller: &Arc<Caller>, message: Message, mode: &Mode) -> ReservedReply {
         let mut outcomes = Vec::new();
         for entry in message.entries() {
             let Ok(Call { method, params, .. }) = &entry.call else {
@@ -107,7 +107,7 @@ impl Answers {
         ReservedReply::of(Reply::to(message, outcomes))
     }
 
-    async fn dishonest_call(&self, caller: &Caller, call: &Value, mode: &Mode) -> Value {
+    async fn dishonest_call(&self, caller: &Arc<Caller>, call: &Value, mode: &Mode) -> Value {
         let method = call["method"].as_str().unwrap_or_default();
         match mode {
             Mode::Lies => {
@@ -124,7 +124,7 @@ impl Answers {
         }
     }
 
-    async fn lagging(&self, caller: &Caller, call: &Value, head: u64) -> Value {
+    async fn lagging(&self, caller: &Arc<Caller>, call: &Value, head: u64) -> Value {
         let mut call = call.clone();
         if call["method"] == "eth_blockNumber" {
             return result(&call, json!(format!("{head:#x}")));
@@ -144,7 +144,7 @@ impl Answers {
         if hidden { result(&call, Value::Null) } else { answer }
     }
 
-    async fn forked(&self, caller: &Caller, call: &Value, branch: &SideBranch) -> Value {
+    async fn forked(&self, caller: &Arc<Caller>, call: &Value, branch: &SideBranch) -> Value {
         let mut call = call.clone();
         let head = format!("{:#x}", branch.head);
         if call["method"] == "eth_blockNumber" {
@@ -173,7 +173,11 @@ impl Answers {
 }
 
 impl Service for Answers {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let mut modes = self.mode.subscribe();
             let mode = modes.borrow_and_update().clone();
@@ -190,13 +194,13 @@ impl Service for Answers {
 
     fn notifications<'a>(
         &'a self,
-        caller: &'a Caller,
+        caller: &'a Arc<Caller>,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
         self.chain.service.notifications(caller, subscription)
     }
 
-    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+    fn disconnect<'a>(&'a self, caller: &'a Arc<Caller>) -> BoxFuture<'a, ()> {
         self.chain.service.disconnect(caller)
     }
 

@@ -108,7 +108,7 @@ impl FrontEnd {
     }
 
     /// Answers a message from the block that this front end shows.
-    fn answer_now<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_now<'a>(&'a self, caller: &'a Arc<Caller>, message: Message) -> BoxFuture<'a, ReservedReply> {
         if is_shared(&message) {
             return Box::pin(self.answer_shared(caller, message));
         }
@@ -119,9 +119,9 @@ impl FrontEnd {
     }
 
     /// Answers a message that concerns filters or the pool.
-    async fn answer_shared(&self, caller: &Caller, message: Message) -> ReservedReply {
+    async fn answer_shared(&self, caller: &Arc<Caller>, message: Message) -> ReservedReply {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
-        let (name, owner) = (format!("{}.{number}", self.name), caller.connection.owner().asker);
+        let (name, owner) = (format!("{}.{number}", self.name), caller.owner().asker);
         let id = message.single_id();
         let (wanted, taker) = (used(&message).into_iter(), (name.clone(), owner));
         let mut taken = match self.filters.take(&self.light, wanted, taker).await {
@@ -132,7 +132,7 @@ impl FrontEnd {
         let made = answer.reply.as_ref().map(MessageEffects::by).unwrap_or_default();
         let answer_cache = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
-        self.tell(&made, caller.transaction_sender()).await;
+        self.tell(&made, owner.shared_id()).await;
         if let Err(error) = answer_cache.and(added) {
             return refused_in(answer, &error);
         }
@@ -183,7 +183,11 @@ const fn code(error: &FilterError) -> i32 {
 }
 
 impl Service for FrontEnd {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply> {
         if !self.ahead.is_unsure() {
             return self.answer_now(caller, message);
         }
@@ -199,13 +203,13 @@ impl Service for FrontEnd {
 
     fn notifications<'a>(
         &'a self,
-        caller: &'a Caller,
+        caller: &'a Arc<Caller>,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
         self.light.notifications(caller, subscription)
     }
 
-    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+    fn disconnect<'a>(&'a self, caller: &'a Arc<Caller>) -> BoxFuture<'a, ()> {
         self.light.disconnect(caller)
     }
 

@@ -11,7 +11,7 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{ExportedFilter, RESOURCE_UNAVAILABLE, Refusal, gate};
 use rootlight::light::{ClientConfig, PinnedHead};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{BitcoinStatus, Connection, Effect, HostAnswer, Message, Session, SessionStep};
+use rootlight::rpc::{BitcoinStatus, Caller, Effect, HostAnswer, Message, Session, SessionStep};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
@@ -21,7 +21,7 @@ use rootlight_server::bans::HostBans;
 use rootlight_server::methods::dispatcher;
 use rootlight_server::metrics::VerifiedKind;
 use rootlight_server::service::{
-    Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus, TIMED_OUT,
+    Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus, TIMED_OUT,
 };
 use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::{SharedUpstream, with_caller};
@@ -74,8 +74,8 @@ pub struct LightService {
 
 /// The inputs of the next step of a session.
 enum SessionInput {
-    /// A message, and the connection that it arrived on.
-    Start(Message, Arc<Connection>),
+    /// A message, and its caller.
+    Start(Message, Arc<Caller>),
     /// A session of the host itself, which has not run yet.
     Begin(Box<Session>),
     Feed(Box<Session>, RoundResponses),
@@ -377,8 +377,8 @@ impl LightService {
         let work = self.limits().work().spawn_lowered(Some(caller_id.asker()), move |pauses| {
             let _permits = (brief_permit, permit);
             let mut session = match next {
-                SessionInput::Start(message, connection) => {
-                    Box::new(shared.client.open_from(connection, message, shared.now()))
+                SessionInput::Start(message, caller) => {
+                    Box::new(shared.client.open_from(caller, message, shared.now()))
                 }
                 SessionInput::Begin(session) => session,
                 SessionInput::Feed(mut session, fetched) => {
@@ -437,18 +437,22 @@ impl Drop for LightService {
 }
 
 impl Service for LightService {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let (id, size) = (message.single_id(), Size::of(&message));
             let answered = async {
                 if let Err(reason) = self.gate.enter().await {
-                    let pinned = self.shared.client.pin_for(&caller.connection, self.shared.now());
+                    let pinned = self.shared.client.pin_for(caller, self.shared.now());
                     let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
                     let text = format!("{reason}{}", refusal.unwrap_or_default());
                     return ReservedReply::failed(id.clone(), RESOURCE_UNAVAILABLE, &text);
                 }
-                let start = SessionInput::Start(message, caller.connection.clone());
-                self.finish(start, (id.clone(), size), caller.id).await
+                let start = SessionInput::Start(message, caller.clone());
+                self.finish(start, (id.clone(), size), CallerId::of(caller)).await
             };
             let in_time = tokio::time::timeout(self.options.message_timeout, answered).await;
             in_time
@@ -468,12 +472,12 @@ impl Service for LightService {
         Some(self.shared.changes())
     }
 
-    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+    fn disconnect<'a>(&'a self, caller: &'a Arc<Caller>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            caller.connection.close();
-            let (shared, connection) = (self.shared.clone(), caller.connection.clone());
+            caller.close();
+            let (shared, caller) = (self.shared.clone(), caller.clone());
             // A running handler may hold the lock of the filters.
-            let ended = tokio::task::spawn_blocking(move || shared.client.disconnect(&connection));
+            let ended = tokio::task::spawn_blocking(move || shared.client.disconnect(&caller));
             if ended.await.is_err() {
                 warn!("the subscriptions of a closed connection were not ended");
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use rootlight::engine::{BlockHeader, FilterChanges, Snapshot};
-use rootlight::rpc::{Connection, LocalClient, sync_status};
+use rootlight::rpc::{Caller, LocalClient, sync_status};
 use rootlight::types::json::RpcHead;
 use serde::Serialize;
 
@@ -24,18 +24,18 @@ pub(super) enum PollResult {
 pub(super) struct HeaderJsonCache(Vec<(B256, Arc<str>)>);
 
 impl HeaderJsonCache {
-    /// The notifications of a subscription of a connection, if a poll of it is short: it reports no logs, and little has
+    /// The notifications of a subscription of a caller, if a poll of it is short: it reports no logs, and little has
     /// happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970. Returns `None`
     /// otherwise, or if a look-up fails: the subscription stays as it is, and a message can ask for its news.
     pub(super) fn poll(
         &mut self,
         client: &mut LocalClient,
-        connection: &Connection,
+        caller: &Caller,
         subscription: u128,
         snapshot: &dyn Snapshot,
         now: u64,
     ) -> Option<PollResult> {
-        let (owner, filters) = (connection.owner(), client.node().filters());
+        let (owner, filters) = (caller.owner(), client.node().filters());
         filters.ask_as(owner);
         let view = snapshot.view_of(owner.asker, now, &|| false);
         if !filters.poll_is_short(subscription, &*view, now) {

@@ -5,37 +5,34 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rootlight::engine::Snapshot;
-use rootlight::rpc::{Connection, Message, MessageProgress, Reply, ReplyOrLogs};
+use rootlight::rpc::{Caller, Message, MessageProgress, Reply, ReplyOrLogs};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::service::Caller;
 
 use super::inline_runs::{Attempt, InlineRuns};
 use super::state::{LocalState, NoChange, Writer, changed, host_input, lock, publish};
 use crate::recovery::AllProcessors;
 
-/// A message with everything needed to answer it.
+/// The run of one message: its progress, and everything else that the run needs.
 pub(super) struct MessageRun {
     pub(super) message: MessageProgress,
     /// Whether the message's text is short: hashing a long parameter takes as long as a run.
     pub(super) is_short: bool,
-    /// Whether the answer may be sent in pieces.
-    takes_pieces: bool,
     parts: Arc<LocalState>,
-    /// A copy of the connection and the message, on a chain that begins on another network: the message may have to run several
+    /// The caller and a copy of the message, on a chain that begins on another network: the message may have to run several
     /// times there.
-    again: Option<(Arc<Connection>, Message)>,
+    again: Option<(Arc<Caller>, Message)>,
     /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
     begun: Option<(Arc<dyn Snapshot>, u64)>,
 }
 
 impl MessageRun {
-    pub(super) fn new(caller: &Caller, message: Message, parts: Arc<LocalState>) -> Self {
-        let (connection, is_short) = (caller.connection.clone(), message.bytes() <= SHORT_JSON);
-        let again = parts.options.fork.as_ref().map(|_| (connection.clone(), message.clone()));
-        let message = MessageProgress::new(connection, message);
-        Self { message, is_short, takes_pieces: caller.takes_pieces, parts, again, begun: None }
+    pub(super) fn new(caller: &Arc<Caller>, message: Message, parts: Arc<LocalState>) -> Self {
+        let is_short = message.bytes() <= SHORT_JSON;
+        let again = parts.options.fork.as_ref().map(|_| (caller.clone(), message.clone()));
+        let message = MessageProgress::new(caller.clone(), message);
+        Self { message, is_short, parts, again, begun: None }
     }
 
     /// Answers the message on the calling thread if that takes no longer than moving the message to another thread. A brief
@@ -79,7 +76,7 @@ impl MessageRun {
                     fork.run(|| self.with(again).read(pauses, MessageProgress::read))?,
                 ));
             }
-            return Ok(if self.takes_pieces {
+            return Ok(if self.message.caller().takes_pieces() {
                 self.read(pauses, MessageProgress::read_or_stream)
             } else {
                 ReplyOrLogs::Reply(self.read(pauses, MessageProgress::read))
@@ -94,11 +91,10 @@ impl MessageRun {
     }
 
     /// A run like this one for the message as it was received, before a run has changed anything.
-    fn with(&self, (connection, message): &(Arc<Connection>, Message)) -> Self {
+    fn with(&self, (caller, message): &(Arc<Caller>, Message)) -> Self {
         Self {
-            message: MessageProgress::new(connection.clone(), message.clone()),
+            message: MessageProgress::new(caller.clone(), message.clone()),
             is_short: self.is_short,
-            takes_pieces: false,
             parts: self.parts.clone(),
             again: None,
             begun: None,
@@ -133,7 +129,7 @@ impl MessageRun {
                     started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
                 };
                 let received =
-                    || again.clone().map(|(connection, message)| MessageProgress::new(connection, message));
+                    || again.clone().map(|(caller, message)| MessageProgress::new(caller, message));
                 // A message runs a second time only where it is there again.
                 let message = message.take().or_else(received)?;
                 Some(client.answer(message, host_input(&parts.entropy), &interrupt))

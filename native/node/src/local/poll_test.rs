@@ -1,6 +1,7 @@
 //! Tests of polls of subscriptions on the calling thread, and of messages that are tried there.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use rootlight::rpc::envelope::MAX_BATCH;
 use rootlight_limits::caller_id::CallerId;
@@ -14,15 +15,15 @@ fn service() -> LocalService {
     LocalService::new(Box::new(node(None)), LocalOptions::default(), Entropy::from_system().unwrap(), None)
 }
 
-fn caller() -> Caller {
-    Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None).with_subscriptions(9)
+fn caller() -> Arc<Caller> {
+    Arc::new(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).caller(None).for_socket(9))
 }
 
 fn read(text: &[u8]) -> Message {
     Message::read(text, dispatcher(), MAX_BATCH)
 }
 
-async fn ask(service: &LocalService, caller: &Caller, method: &str, params: Value) -> Value {
+async fn ask(service: &LocalService, caller: &Arc<Caller>, method: &str, params: Value) -> Value {
     let message = read(request(method, params).to_string().as_bytes());
     let answer = service.answer_message(caller, message).await;
     serde_json::from_str::<Value>(&answer.into_text().unwrap()).unwrap()["result"].take()
@@ -104,7 +105,7 @@ async fn a_call_that_takes_long_is_tried_and_moves_to_another_thread() {
     let soon = Duration::from_millis(200);
     assert!(tokio::time::timeout(soon, &mut waiting).await.is_err(), "it waits for a place");
     service.inline_runs.start_again(Duration::MAX);
-    let other = Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))), None);
+    let other = Arc::new(CallerId::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))).caller(None));
     ask(&service, &other, "eth_call", stops).await;
     drop(taken);
     assert!(waiting.await.into_text().unwrap().contains("error"), "out of gas");

@@ -216,11 +216,11 @@ impl LocalService {
 
     /// Polls a subscription on the calling thread. Returns `None` if a writer is at work, or if the poll is not short
     /// ([`HeaderJsonCache::poll`]).
-    fn poll_inline(&self, caller: &Caller, id: u128) -> Option<Notifications> {
+    fn poll_inline(&self, caller: &Arc<Caller>, id: u128) -> Option<Notifications> {
         let mut heads = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = self.parts.writer.try_lock().ok()?;
         let snapshot = self.parts.view();
-        let poll = || heads.poll(&mut writer.client, &caller.connection, id, &*snapshot, unix_time());
+        let poll = || heads.poll(&mut writer.client, caller, id, &*snapshot, unix_time());
         let polled = catch_unwind(AssertUnwindSafe(poll)).ok()?;
         drop((writer, heads));
         match polled? {
@@ -274,22 +274,27 @@ impl From<NoChange> for Unanswered {
 }
 
 impl Service for LocalService {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply> {
         let (id, size) = (message.single_id(), Size::of(&message));
         let awaited = mined::Awaited::of(&message, &self.parts.changes);
-        self.inline_runs.sent(caller.id);
+        let caller_id = CallerId::of(caller);
+        self.inline_runs.sent(caller_id);
         let run = MessageRun::new(caller, message, self.parts.clone());
-        let begun = match catch_unwind(AssertUnwindSafe(|| run.begin(&self.inline_runs, caller.id))) {
+        let begun = match catch_unwind(AssertUnwindSafe(|| run.begin(&self.inline_runs, caller_id))) {
             Ok(begun) => begun.map(|reply| reply.map_err(Unanswered::from)),
             Err(_) => Ok(Err(Unanswered::Failed)),
         };
         let answered: BoxFuture<'a, ReservedReply> = match begun {
             Ok(Ok(reply)) if reply.bytes() > SMALL_ANSWER => {
-                Box::pin(async move { self.replied(id, self.hold(caller.id, reply).await) })
+                Box::pin(async move { self.replied(id, self.hold(caller_id, reply).await) })
             }
             // Most messages end here, without the future of a long one.
             Ok(reply) => Box::pin(ready(self.replied(id, reply.map(ReservedReply::of)))),
-            Err(run) => Box::pin(async move { self.replied(id, self.finish(caller.id, run, size).await) }),
+            Err(run) => Box::pin(async move { self.replied(id, self.finish(caller_id, run, size).await) }),
         };
         match awaited {
             Some(awaited) => {
@@ -305,7 +310,7 @@ impl Service for LocalService {
 
     fn notifications<'a>(
         &'a self,
-        caller: &'a Caller,
+        caller: &'a Arc<Caller>,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
         match self.poll_inline(caller, subscription) {
@@ -314,14 +319,14 @@ impl Service for LocalService {
         }
     }
 
-    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+    fn disconnect<'a>(&'a self, caller: &'a Arc<Caller>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            caller.connection.close();
-            let permit = self.writes.enter(caller.id, Size::Single).await;
-            let (parts, connection) = (self.parts.clone(), caller.connection.clone());
+            caller.close();
+            let permit = self.writes.enter(CallerId::of(caller), Size::Single).await;
+            let (parts, caller) = (self.parts.clone(), caller.clone());
             let ended = tokio::task::spawn_blocking(move || {
                 let _permit = permit;
-                lock(&parts.writer).client.disconnect(&connection);
+                lock(&parts.writer).client.disconnect(&caller);
             });
             if ended.await.is_err() {
                 warn!("the subscriptions of a closed connection were not ended");

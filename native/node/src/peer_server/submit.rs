@@ -10,7 +10,7 @@ use rootlight::rpc::Message;
 use rootlight::types::Asker;
 use rootlight_limits::caller_id::CallerId;
 use rootlight_server::methods::dispatcher;
-use rootlight_server::service::{Caller, Service};
+use rootlight_server::service::Service;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -113,7 +113,7 @@ async fn send_all(
     waiting: Arc<Mutex<BTreeMap<Asker, SubmitQueue>>>,
     peer: CallerId,
 ) {
-    let (asker, caller) = (peer.asker(), Caller::new(peer, None));
+    let (asker, caller) = (peer.asker(), Arc::new(peer.caller(None)));
     loop {
         let next = {
             let mut waiting = lock(&waiting);
@@ -146,7 +146,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::future::BoxFuture;
-    use rootlight_server::service::ReservedReply;
+    use rootlight_server::service::{Caller, ReservedReply};
 
     use super::*;
 
@@ -158,7 +158,7 @@ mod tests {
     struct Counting(AtomicUsize);
 
     impl Service for Counting {
-        fn answer_message<'a>(&'a self, _: &'a Caller, _: Message) -> BoxFuture<'a, ReservedReply> {
+        fn answer_message<'a>(&'a self, _: &'a Arc<Caller>, _: Message) -> BoxFuture<'a, ReservedReply> {
             self.0.fetch_add(1, Ordering::SeqCst);
             Box::pin(async { ReservedReply::default() })
         }
@@ -187,7 +187,11 @@ mod tests {
     struct Slow(Mutex<Vec<usize>>);
 
     impl Service for Slow {
-        fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+        fn answer_message<'a>(
+            &'a self,
+            _: &'a Arc<Caller>,
+            message: Message,
+        ) -> BoxFuture<'a, ReservedReply> {
             let sent = message.calls().flat_map(|call| &call.params).map(|param| param.get().len());
             lock(&self.0).extend(sent);
             Box::pin(std::future::pending())

@@ -107,7 +107,11 @@ impl Drop for SidecarService {
 }
 
 impl Service for SidecarService {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+    fn answer_message<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        message: Message,
+    ) -> BoxFuture<'a, ReservedReply> {
         self.parts.light.answer_message(caller, message)
     }
 
@@ -117,13 +121,13 @@ impl Service for SidecarService {
 
     fn notifications<'a>(
         &'a self,
-        caller: &'a Caller,
+        caller: &'a Arc<Caller>,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
         self.parts.light.notifications(caller, subscription)
     }
 
-    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+    fn disconnect<'a>(&'a self, caller: &'a Arc<Caller>) -> BoxFuture<'a, ()> {
         self.parts.light.disconnect(caller)
     }
 

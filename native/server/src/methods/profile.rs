@@ -1,13 +1,13 @@
-//! Profiles: which methods a connection is served, and with which limits.
+//! Profiles: which methods a caller is served, and with which limits.
 
 use std::sync::LazyLock;
 
 use rootlight::engine::{Level, View};
-use rootlight::rpc::{Connection, Handler, HandlerResult, Method, PageAccess, Params, Read, row};
+use rootlight::rpc::{Handler, HandlerResult, Method, PageAccess, Params, Read, Selection, row};
 
 use super::rows::methods;
 
-/// The use of the service, which the server decides for each connection.
+/// The use of the service, which the server decides for each caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// A node of one's own: every method of the chain.
@@ -70,20 +70,14 @@ impl Profile {
         }
     }
 
-    /// Returns the connection, served under this profile.
+    /// The rows that serve a caller's methods; `None` for all rows of the server. With `debugs` the caller may use the `debug_`
+    /// methods too, which only read.
     #[must_use]
-    pub fn serve(self, connection: Connection) -> Connection {
-        match self {
-            Self::Node => connection,
-            Self::Hosted => connection.with_selection(hosted_row),
-        }
-    }
-    /// As [`Self::serve`], for a caller that may use the `debug_` methods too, which only read.
-    #[must_use]
-    pub fn serve_debug(self, connection: Connection) -> Connection {
-        match self {
-            Self::Node => connection,
-            Self::Hosted => connection.with_selection(|method| match is_debug(method) {
+    pub const fn selection(self, debugs: bool) -> Option<Selection> {
+        match (self, debugs) {
+            (Self::Node, _) => None,
+            (Self::Hosted, false) => Some(hosted_row),
+            (Self::Hosted, true) => Some(|method| match is_debug(method) {
                 true => Some(method),
                 false => hosted_row(method),
             }),

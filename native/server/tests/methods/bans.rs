@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::engine::HostInput;
-use rootlight::rpc::{Connection, MessageProgress};
+use rootlight::rpc::{Caller, MessageProgress};
 use rootlight::types::B256;
 use rootlight_server::methods::Profile;
 use serde_json::{Value, json};
@@ -63,13 +63,13 @@ fn recorded_bans_have_the_answers_of_the_reference() {
 #[test]
 fn only_the_operator_may_ban_and_see_reputations() {
     let mut dev = served(Fixture::new().dev);
-    let page = || Connection::new(1, 1).from_foreign_page(Some("https://evil.example".into()), 1);
-    let guest = || Connection::new(1, 1).with_operator(false);
-    let mut ask = |connection: Connection, method: &str| -> Value {
+    let page = || Caller::new(1, 1).from_foreign_page(Some("https://evil.example".into()), 1);
+    let guest = || Caller::new(1, 1).with_operator(false);
+    let mut ask = |caller: Caller, method: &str| -> Value {
         let params = if method.ends_with("Address") { json!(["192.0.2.7"]) } else { json!([]) };
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
-            MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+            MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(caller), message.as_bytes());
         let host_input = HostInput { now: dev.now, entropy: B256::ZERO };
         serde_json::from_str(&dev.client.answer(message, host_input, &|| false).into_text().unwrap()).unwrap()
     };
@@ -77,10 +77,15 @@ fn only_the_operator_may_ban_and_see_reputations() {
         ["sco_banAddress", "sco_unbanAddress", "sco_bannedAddresses", "sco_peerList", "sco_reputationSummary"]
     {
         let text = format!("the method {method} does not exist/is not available");
-        for connection in [page(), guest(), page().with_operator(false), Profile::Hosted.serve(guest())] {
-            assert_eq!(ask(connection, method)["error"], json!({"code": -32601, "message": text}));
+        for caller in [
+            page(),
+            guest(),
+            page().with_operator(false),
+            guest().with_selection(Profile::Hosted.selection(false)),
+        ] {
+            assert_eq!(ask(caller, method)["error"], json!({"code": -32601, "message": text}));
         }
-        let operator = Profile::Hosted.serve(Connection::new(1, 1));
+        let operator = Caller::new(1, 1).with_selection(Profile::Hosted.selection(false));
         assert!(ask(operator, method).get("result").is_some(), "{method}");
     }
     assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!([]), "the operator has ended the ban");

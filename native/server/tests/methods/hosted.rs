@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rootlight::consensus::Network;
 use rootlight::engine::HostInput;
 use rootlight::light::UnprovenPolicy;
-use rootlight::rpc::{Connection, MessageProgress};
+use rootlight::rpc::{Caller, MessageProgress};
 use rootlight::types::{B256, KEY_ASKERS};
 use rootlight_server::methods::{Profile, dispatcher, methods};
 use serde_json::{Value, json};
@@ -16,18 +16,22 @@ use support::{
     light::{ExecutedUpstream, Light},
 };
 
-/// A call over this connection.
-fn ask(dev: &mut DevClient, connection: Connection, method: &str, params: Value) -> Value {
+/// A call of this caller.
+fn ask(dev: &mut DevClient, caller: Caller, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let message =
-        MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+    let message = MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(caller), message.as_bytes());
     let host_input = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
     let answer = dev.client.answer(message, host_input, &|| false).into_text().unwrap();
     serde_json::from_str(&answer).unwrap()
 }
 
 fn hosted(dev: &mut DevClient, method: &str, params: Value) -> Value {
-    ask(dev, Profile::Hosted.serve(Connection::default().with_operator(false)), method, params)
+    ask(
+        dev,
+        Caller::default().with_operator(false).with_selection(Profile::Hosted.selection(false)),
+        method,
+        params,
+    )
 }
 
 fn error(answer: &Value) -> (i64, &str) {
@@ -65,7 +69,7 @@ fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
 #[test]
 fn a_filter_of_an_api_key_ends_with_the_rights_that_it_was_made_with() {
     let mut dev = served(DevClient::instant());
-    let with = |rights: u64| Connection::new(KEY_ASKERS.start + 1, 7).with_rights(rights);
+    let with = |rights: u64| Caller::new(KEY_ASKERS.start + 1, 7).with_rights(rights);
     let id = ask(&mut dev, with(1), "eth_newFilter", json!([{}]))["result"].take();
     assert!(ask(&mut dev, with(1), "eth_getFilterChanges", json!([id]))["result"].is_array());
     for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
@@ -85,8 +89,8 @@ fn a_hosted_service_shows_the_number_of_its_upstreams_and_nothing_of_its_pool() 
     let mut light = Light::among(Network::regtest(), names, UnprovenPolicy::Refuse);
     light.client = light.client.with_dispatcher(dispatcher().clone());
     assert_eq!(light.call("net_peerList", &json!([])).unwrap()[0], "https://node.internal:4444");
-    let hosted = Profile::Hosted.serve(Connection::default().with_operator(false));
-    light.connection = Some(Arc::new(hosted));
+    let hosted = Caller::default().with_operator(false).with_selection(Profile::Hosted.selection(false));
+    light.caller = Some(Arc::new(hosted));
     assert_eq!(light.call("net_peerList", &json!([])), Ok(json!(["upstream 1", "upstream 2"])));
     assert_eq!(light.call("net_peerCount", &json!([])), Ok(json!("0x2")));
     let upstreams = light.call("rootlight_upstreams", &json!([])).unwrap();
@@ -141,12 +145,12 @@ fn trace_filter_of_a_hosted_service_covers_at_most_2000_blocks() {
 #[test]
 fn a_filter_of_an_api_key_exists_only_for_that_key() {
     let mut dev = served(DevClient::instant());
-    let key = |number: u64| Connection::new(KEY_ASKERS.start + number, 7);
-    let address = |number: u64| Connection::new(number, 7);
+    let key = |number: u64| Caller::new(KEY_ASKERS.start + number, 7);
+    let address = |number: u64| Caller::new(number, 7);
     let id = ask(&mut dev, key(1), "eth_newBlockFilter", json!([]))["result"].take();
     dev.get("evm_mine", json!([]));
     for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
-        for other in [key(2), address(1), Connection::default()] {
+        for other in [key(2), address(1), Caller::default()] {
             assert_eq!(error(&ask(&mut dev, other, method, json!([id]))), (-32000, "filter not found"));
         }
     }

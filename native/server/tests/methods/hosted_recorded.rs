@@ -10,7 +10,7 @@ use rootlight::dev::{DevConfig, Mining};
 use rootlight::engine::{DevNode, FollowNode, HostInput};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Connection, LocalClient, MessageProgress};
+use rootlight::rpc::{Caller, LocalClient, MessageProgress};
 use rootlight::types::B256;
 use rootlight_server::methods::{Profile, dispatcher};
 use serde_json::{Value, json};
@@ -71,9 +71,8 @@ impl Hosted {
         let pool = OF_THE_POOL.contains(&method) || params[0] == json!("pending");
         let client = if pool { &mut self.dev } else { &mut self.follower };
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let connection = Profile::Hosted.serve(Connection::new(1, 1).with_operator(false));
-        let message =
-            MessageProgress::read_from(&client.dispatcher(), Arc::new(connection), message.as_bytes());
+        let caller = Caller::new(1, 1).with_operator(false).with_selection(Profile::Hosted.selection(false));
+        let message = MessageProgress::read_from(&client.dispatcher(), Arc::new(caller), message.as_bytes());
         let answer = client.answer(message, MOMENT, &|| false).into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&answer).unwrap();
         match answer.get_mut("error") {

@@ -6,7 +6,7 @@ use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{self, Connection, LocalClient, MessageProgress, Method, Mode, Support};
+use rootlight::rpc::{self, Caller, LocalClient, MessageProgress, Method, Mode, Support};
 use rootlight::types::B256;
 use rootlight_server::bans::HostBans;
 use rootlight_server::methods::{Profile, dispatcher, methods};
@@ -83,11 +83,11 @@ fn the_hosted_profile_lacks_the_methods_that_the_table_says() {
     let mut lacked = 0;
     for method in methods() {
         let arguments = fixture.arguments(method.name);
-        let node = fixture.connection.clone();
-        let connection = Connection::new(1, 2).with_subscriptions(8).with_operator(false);
-        fixture.connection = Arc::new(Profile::Hosted.serve(connection));
+        let node = fixture.caller.clone();
+        let caller = Caller::new(1, 2).with_subscriptions(8).with_operator(false);
+        fixture.caller = Arc::new(caller.with_selection(Profile::Hosted.selection(false)));
         let error = fixture.ask(method.name, &arguments)["error"].clone();
-        fixture.connection = node;
+        fixture.caller = node;
         if Profile::Hosted.has(method) {
             assert_ne!(error["code"], json!(-32601), "{}: {error}", method.name);
             continue;
@@ -97,7 +97,7 @@ fn the_hosted_profile_lacks_the_methods_that_the_table_says() {
         lacked += 1;
     }
     assert!(lacked > 50, "{lacked}");
-    fixture.connection = Arc::new(Profile::Hosted.serve(Connection::new(1, 2)));
+    fixture.caller = Arc::new(Caller::new(1, 2).with_selection(Profile::Hosted.selection(false)));
     let document = fixture.ask("rpc.discover", &json!([]))["result"].to_string();
     assert!(document.contains("eth_call") && !document.contains("evm_mine"));
 }

@@ -20,6 +20,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::rpc::{Message, Reply, Response};
 use rootlight::types::BlockRef;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::LightService;
 use rootlight_server::metrics::register_counters;
 use rootlight_server::service::{Caller, ReservedReply, Service as _};
@@ -105,13 +106,15 @@ impl AnswerCache {
     pub(super) async fn answer(
         &self,
         light: &LightService,
-        caller: &Caller,
+        caller: &Arc<Caller>,
         message: Message,
         request: CacheableRequest,
     ) -> ReservedReply {
         if let Some(cached) = self.find(light, &request).await {
             let reply = Reply::to_one(request.id.clone(), Ok(cached.result.clone()));
-            if let Some(reserved) = light.limits().hold_answer(caller.id.asker(), reply.bytes()).await {
+            if let Some(reserved) =
+                light.limits().hold_answer(CallerId::of(caller).asker(), reply.bytes()).await
+            {
                 return ReservedReply { reserved, ..ReservedReply::of(reply) };
             }
         }

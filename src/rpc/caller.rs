@@ -1,4 +1,4 @@
-//! The connection that a message comes from, and what it may do.
+//! The caller that a message comes from, and what it may do.
 
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,15 +11,15 @@ use super::{
 };
 use crate::engine::Owner;
 
-/// Chooses the row that serves a method for a connection; `None`: the connection does not have the method.
+/// Chooses the row that serves a method for a caller; `None`: the caller does not have the method.
 pub type Selection = fn(&'static Method) -> Option<&'static Method>;
 
-/// A connection of a caller: over HTTP, over WebSocket, or of the page that holds a provider. The host makes it and
-/// passes it in with each message.
+/// The caller of a message, over one connection: over HTTP, over WebSocket, or in the page that holds a provider. The host
+/// makes it once it has admitted the caller, and passes it in with each message.
 ///
-/// By default, a connection belongs to the operator and to no web page, and cannot receive notifications.
+/// By default, a caller is the operator and no web page, and cannot receive notifications.
 #[derive(Debug, Default)]
-pub struct Connection {
+pub struct Caller {
     owner: Owner,
     foreign_page: Option<String>,
     #[cfg(feature = "dev")]
@@ -27,30 +27,33 @@ pub struct Connection {
     guest: bool,
     select: Option<Selection>,
     notified: bool,
+    #[cfg(feature = "local")]
+    takes_pieces: bool,
     batch_limit: Option<usize>,
     closed: AtomicBool,
     unsubscribed: AtomicUsize,
 }
 
-impl Connection {
-    /// A connection of a caller. `asker` identifies the caller, for example by address; filters are shared out
-    /// between callers. `number` identifies the connection.
-    pub fn new(asker: u64, number: u64) -> Self {
-        let owner = Owner { asker: asker.into(), connection: number, ..Owner::default() };
+impl Caller {
+    /// A caller over the connection of this number. `asker` identifies those whose filters are shared, for example by
+    /// address.
+    pub fn new(asker: u64, connection: u64) -> Self {
+        let owner = Owner { asker: asker.into(), connection, ..Owner::default() };
         Self { owner, ..Self::default() }
     }
 
-    /// Returns the connection, marked as coming from a web page of this origin. Such a page may not call methods of
-    /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: filters and waiting transactions of the
-    /// caller's programs and of its other pages do not exist for it. `None` leaves it unmarked. Pages without an
-    /// origin of their own are told apart by `frame`; filters of one exist for the others, if they know the ids.
+    /// Returns the caller, as a web page of this origin. Such a page may not call methods of
+    /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: filters and waiting transactions of
+    /// programs at the same address and of other pages do not exist for it. `None` stands for a program, or for a page that
+    /// may call every method. Pages without an origin of their own are told apart by `frame`; filters of one exist for the
+    /// others, if they know the ids.
     #[must_use]
     pub fn from_foreign_page(mut self, origin: Option<String>, frame: u64) -> Self {
         self.owner.asker = self.owner.asker.on_page(origin.as_deref(), frame);
         Self { foreign_page: origin, ..self }
     }
 
-    /// Returns the connection, of the operator of the host or of another caller, for whom methods of
+    /// Returns the caller, as the operator of the host or as another caller, for whom methods of
     /// [`PageAccess::Operator`](super::PageAccess::Operator) do not exist.
     #[must_use]
     pub fn with_operator(self, operator: bool) -> Self {
@@ -62,10 +65,10 @@ impl Connection {
         !self.guest && self.foreign_page.is_none()
     }
 
-    /// Returns the connection, for which a function chooses the rows that serve methods.
+    /// Returns the caller, for whom a function chooses the rows that serve methods; `None`: all rows.
     #[must_use]
-    pub fn with_selection(self, select: Selection) -> Self {
-        Self { select: Some(select), ..self }
+    pub fn with_selection(self, select: Option<Selection>) -> Self {
+        Self { select, ..self }
     }
 
     /// Whether the host chooses the rows: a service, whose callers need not know the operator's network.
@@ -74,7 +77,7 @@ impl Connection {
         self.select.is_some()
     }
 
-    /// The row that serves a method for this connection; `None` if the connection does not have the method.
+    /// The row that serves a method for this caller; `None` if the caller does not have the method.
     pub(super) fn row(&self, row: &'static Method) -> Option<&'static Method> {
         match self.select {
             Some(select) => select(row),
@@ -82,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Returns the connection, able to receive notifications of at most this many subscriptions.
+    /// Returns the caller, able to receive notifications of at most this many subscriptions.
     #[must_use]
     pub fn with_subscriptions(mut self, most: usize) -> Self {
         self.owner.subscriptions = most;
@@ -90,11 +93,13 @@ impl Connection {
         self
     }
 
-    /// The connection of the WebSocket that a request of this connection opens, able to receive notifications of at most this
-    /// many subscriptions. `frame` is that of [`Self::from_foreign_page`].
+    /// The caller over the WebSocket that a request of this caller opens, able to receive notifications of at most this many
+    /// subscriptions.
     #[must_use]
-    pub fn for_socket(&self, frame: u64, subscriptions: usize) -> Self {
+    pub fn for_socket(&self, subscriptions: usize) -> Self {
         let foreign_page = self.foreign_page.clone();
+        // Numbers of connections may be those of frames over HTTP, so that frames of WebSockets count from the other end.
+        let frame = u64::MAX.saturating_sub(self.owner.connection);
         let asker = self.owner.asker.on_page(foreign_page.as_deref(), frame);
         Self {
             owner: Owner { asker, subscriptions, ..self.owner },
@@ -106,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// Returns the connection, whose batches have at most this many calls, and no more than [`MAX_BATCH`].
+    /// Returns the caller, whose batches have at most this many calls, and no more than [`MAX_BATCH`].
     #[must_use]
     pub fn with_batch_limit(self, most: usize) -> Self {
         Self { batch_limit: Some(most.min(MAX_BATCH)), ..self }
@@ -117,23 +122,35 @@ impl Connection {
         self.batch_limit.unwrap_or(BATCH_LIMIT)
     }
 
-    /// Returns the connection of a caller with these rights. Filters that an API key made with other rights do not exist
-    /// for it.
+    /// Returns the caller, able to receive an answer in pieces.
+    #[cfg(feature = "local")]
+    #[must_use]
+    pub fn taking_pieces(self) -> Self {
+        Self { takes_pieces: true, ..self }
+    }
+
+    /// Whether the caller can receive an answer in pieces.
+    #[cfg(feature = "local")]
+    pub fn takes_pieces(&self) -> bool {
+        self.takes_pieces
+    }
+
+    /// Returns the caller, with these rights. Filters that an API key made with other rights do not exist for it.
     #[must_use]
     pub fn with_rights(mut self, rights: u64) -> Self {
         self.owner.rights = rights;
         self
     }
 
-    /// Returns the connection, of a page that may use keys and change the chain although it is of another origin, because
-    /// the operator allows that to every page.
+    /// Returns the caller, as a page that may use keys and change the chain although it is of another origin, because the
+    /// operator allows that to every page.
     #[cfg(feature = "dev")]
     #[must_use]
     pub fn admitting_all_pages(self, admitted: bool) -> Self {
         Self { admitted, ..self }
     }
 
-    /// Whether the connection belongs to a page of another origin that may not call methods of these pages.
+    /// The origin of the caller, if it is a page of another origin that may not call methods of these pages.
     #[cfg(feature = "dev")]
     pub(super) fn refuses(&self, pages: PageAccess) -> Option<&str> {
         let refused = match pages {
@@ -144,22 +161,22 @@ impl Connection {
         self.foreign_page().filter(|_| refused)
     }
 
-    /// The number that identifies this connection.
-    pub fn number(&self) -> u64 {
+    /// The number of the connection.
+    pub fn connection(&self) -> u64 {
         self.owner.connection
     }
 
-    /// Origin of the web page, if the connection belongs to a page that may not call every method.
+    /// Origin of the web page, if the caller is a page that may not call every method.
     pub fn foreign_page(&self) -> Option<&str> {
         self.foreign_page.as_deref()
     }
 
-    /// Whether the connection can receive notifications.
+    /// Whether the caller can receive notifications.
     pub fn is_notified(&self) -> bool {
         self.notified
     }
 
-    /// The owner of the filters that the connection's messages install. A closed connection may have no
+    /// The owner of the filters that the caller's messages install. A caller whose connection is closed may have no
     /// subscriptions. Call it while holding the lock of the filters, so that the connection cannot close in between.
     pub fn owner(&self) -> Owner {
         match self.closed.load(Ordering::SeqCst) {
