@@ -1,10 +1,11 @@
 //! Access control: the `Host` check against DNS rebinding, and the methods that web pages may call.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use super::request_source::{CallerOrigin, RequestSource};
+use super::request_source::RequestSource;
 
 /// The longest origin, in characters, that an error repeats. Real ones are scheme, host and port.
 const SHOWN_ORIGIN: usize = 300;
@@ -94,29 +95,27 @@ impl Access {
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let Some(origin) = origins.next() else {
-            (source.origin, source.is_named_locally) = (CallerOrigin::Trusted, is_local);
+            (source.foreign_page, source.is_named_locally) = (None, is_local);
             return Ok(None);
         };
         // A request with several origins is treated as one of an unknown origin.
         let text = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
-        (source.origin, source.is_named_locally) = (self.origin(text)?, is_local);
+        (source.foreign_page, source.is_named_locally) = (self.foreign_page(text)?, is_local);
+        source.admits_all_pages = self.origins == Origins::Any && source.foreign_page.is_some();
         Ok(Some(match self.origins {
             Origins::Any | Origins::Unnamed => (HeaderValue::from_static("*"), false),
             Origins::List(_) => (origin.clone(), true),
         }))
     }
 
-    fn origin(&self, origin: &str) -> Result<CallerOrigin, AccessRefusal> {
-        if is_of_this_machine(origin) {
-            return Ok(CallerOrigin::Trusted);
-        }
+    /// The origin of a page, if the page may not call every method.
+    fn foreign_page(&self, origin: &str) -> Result<Option<Arc<str>>, AccessRefusal> {
+        let is_named = |names: &[String]| names.iter().any(|name| name.eq_ignore_ascii_case(origin));
         match &self.origins {
-            Origins::Any => Ok(CallerOrigin::Admitted(shown(origin).into())),
-            Origins::List(names) if names.iter().any(|name| name.eq_ignore_ascii_case(origin)) => {
-                Ok(CallerOrigin::Trusted)
-            }
+            _ if is_of_this_machine(origin) => Ok(None),
+            Origins::List(names) if is_named(names) => Ok(None),
             Origins::List(_) => Err(AccessRefusal::Origin(shown(origin))),
-            Origins::Unnamed => Ok(CallerOrigin::Foreign(shown(origin).into())),
+            Origins::Any | Origins::Unnamed => Ok(Some(shown(origin).into())),
         }
     }
 
@@ -264,20 +263,20 @@ mod tests {
     fn listed_origins_and_own_pages_are_trusted() {
         assert_eq!(Origins::parse("a.example, *"), Origins::Any);
         let list = access(Origins::parse("https://a.example , http://b.example"), &[]);
-        assert_eq!(list.origin("https://A.example"), Ok(CallerOrigin::Trusted));
-        assert_eq!(list.origin("http://localhost:3000"), Ok(CallerOrigin::Trusted));
+        assert_eq!(list.foreign_page("https://A.example"), Ok(None));
+        assert_eq!(list.foreign_page("http://localhost:3000"), Ok(None));
         for foreign in ["https://a.example.evil", "null", ""] {
-            assert!(matches!(list.origin(foreign), Err(AccessRefusal::Origin(_))), "{foreign}");
+            assert!(matches!(list.foreign_page(foreign), Err(AccessRefusal::Origin(_))), "{foreign}");
         }
         let unnamed = access(Origins::Unnamed, &[]);
-        assert_eq!(unnamed.origin("null"), Ok(CallerOrigin::Foreign("null".into())));
-        assert_eq!(unnamed.origin("http://x\"<script>"), Ok(CallerOrigin::Foreign("ORIGIN".into())));
+        assert_eq!(unnamed.foreign_page("null"), Ok(Some("null".into())));
+        assert_eq!(unnamed.foreign_page("http://x\"<script>"), Ok(Some("ORIGIN".into())));
     }
 
     #[test]
     fn errors_do_not_advise_to_allow_the_origin_null() {
         let list = access(Origins::parse("https://a.example"), &[]);
-        let advice = |origin: &str| list.origin(origin).unwrap_err().to_string();
+        let advice = |origin: &str| list.foreign_page(origin).unwrap_err().to_string();
         assert!(advice("https://b.example").contains("--cors https://b.example"));
         assert!(!advice("null").contains("--cors"), "{}", advice("null"));
         for (text, warned) in
@@ -290,11 +289,18 @@ mod tests {
     #[test]
     fn a_page_that_is_admitted_with_all_others_is_not_trusted() {
         let all = access(Origins::Any, &[]);
-        assert_eq!(
-            all.origin("https://any.example"),
-            Ok(CallerOrigin::Admitted("https://any.example".into()))
-        );
-        assert_eq!(all.origin("http://localhost:3000"), Ok(CallerOrigin::Trusted));
+        let of = |origin: &'static str| {
+            let headers = [(header::HOST, "localhost"), (header::ORIGIN, origin)];
+            let headers = HeaderMap::from_iter(headers.map(|(name, value)| (name, value.parse().unwrap())));
+            let source = |access| {
+                let source = checked(access, &headers, None).unwrap();
+                (source.foreign_page, source.admits_all_pages)
+            };
+            (source(&all), source(&access(Origins::Unnamed, &[])))
+        };
+        let page = Some("https://any.example".into());
+        assert_eq!(of("https://any.example"), ((page.clone(), true), (page, false)));
+        assert_eq!(of("http://localhost:3000"), ((None, false), (None, false)));
     }
 
     #[test]
@@ -303,10 +309,10 @@ mod tests {
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
         let unnamed = access(Origins::Unnamed, &[]);
-        let origin = |headers: &HeaderMap| checked(&unnamed, headers, None).unwrap().origin;
-        assert_eq!(origin(&headers), CallerOrigin::Trusted);
+        let foreign_page = |headers: &HeaderMap| checked(&unnamed, headers, None).unwrap().foreign_page;
+        assert_eq!(foreign_page(&headers), None);
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
-        assert_eq!(origin(&headers), CallerOrigin::Foreign("ORIGIN".into()));
+        assert_eq!(foreign_page(&headers), Some("ORIGIN".into()));
     }
 
     #[test]

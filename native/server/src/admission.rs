@@ -6,7 +6,7 @@ use rootlight::rpc::Caller;
 use super::key_access::KeyAccess;
 use super::key_caller::KeyCaller;
 use super::refusal::RequestRefusal;
-use super::request_source::{CallerOrigin, RequestSource};
+use super::request_source::RequestSource;
 use crate::keys::KeyText;
 use crate::methods::Profile;
 
@@ -60,12 +60,12 @@ impl AdmissionRules {
         };
         let id = key.as_ref().map_or(source.id, |key| source.id.of_key(key.owner()));
         let caller = id
-            .caller(source.origin.foreign_page())
+            .caller(source.foreign_page.as_deref().map(str::to_owned))
             .with_selection(self.profile.selection(key.as_ref().is_some_and(KeyCaller::debugs)))
             .with_rights(key.as_ref().map_or(0, KeyCaller::rights))
             .with_operator(self.is_operator(key.as_ref(), headers, source))
             .with_batch_limit(batch_limit)
-            .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)));
+            .admitting_all_pages(source.admits_all_pages);
         Ok((caller, key))
     }
 
@@ -201,7 +201,8 @@ mod tests {
                 address,
                 proxied: false,
                 behind_proxies: false,
-                origin: CallerOrigin::Trusted,
+                foreign_page: None,
+                admits_all_pages: false,
                 is_named_locally: true,
             }
         };
@@ -224,7 +225,8 @@ mod tests {
             address,
             proxied: false,
             behind_proxies: false,
-            origin: CallerOrigin::Trusted,
+            foreign_page: None,
+            admits_all_pages: false,
             is_named_locally: true,
         };
         let named_publicly = RequestSource { is_named_locally: false, ..direct.clone() };

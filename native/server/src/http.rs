@@ -106,8 +106,7 @@ async fn route(
     let websocket = *request.method() != Method::POST && wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
-        && let Some(probed) =
-            probe::answer(shared, request.uri().path(), source.origin.foreign_page().is_some())
+        && let Some(probed) = probe::answer(shared, request.uri().path(), source.foreign_page.is_some())
     {
         return probed.into();
     }

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use rootlight_limits::caller_id::CallerId;
 
 use super::connection_slots::ClientConnection;
-use super::request_source::{CallerOrigin, RequestSource};
+use super::request_source::RequestSource;
 use crate::addresses;
 
 /// The header with the id of a request, in requests of proxies and in all responses.
@@ -76,8 +77,15 @@ impl Proxies {
         let id =
             forwarded.map_or(id, |address| CallerId { connection: id.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        let origin = CallerOrigin::default();
-        RequestSource { id, address, proxied, behind_proxies, origin, is_named_locally: false }
+        RequestSource {
+            id,
+            address,
+            proxied,
+            behind_proxies,
+            foreign_page: Some(Arc::default()),
+            admits_all_pages: false,
+            is_named_locally: false,
+        }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {

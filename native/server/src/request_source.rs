@@ -5,35 +5,6 @@ use std::sync::Arc;
 
 use rootlight_limits::caller_id::CallerId;
 
-/// The sender of a request according to its `Origin` header, which browsers set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CallerOrigin {
-    /// A program, or a page that may call every method.
-    Trusted,
-    /// A page of this origin, on a server that admits every page (`Origins::Any`): the page may call methods of
-    /// [`rootlight::rpc::PageAccess::Own`].
-    Admitted(Arc<str>),
-    /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Any`] only.
-    Foreign(Arc<str>),
-}
-
-/// The default is the origin with the fewest rights.
-impl Default for CallerOrigin {
-    fn default() -> Self {
-        Self::Foreign(Arc::default())
-    }
-}
-
-impl CallerOrigin {
-    /// The origin, if the sender is a page that may not call every method.
-    pub(crate) fn foreign_page(&self) -> Option<String> {
-        match self {
-            Self::Trusted => None,
-            Self::Admitted(origin) | Self::Foreign(origin) => Some(origin.to_string()),
-        }
-    }
-}
-
 /// Where a request comes from, as its connection, the proxies and its headers say. Once it is admitted, the request belongs to
 /// a `Caller`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +19,12 @@ pub(crate) struct RequestSource {
     pub(crate) proxied: bool,
     /// Whether the operator trusts any proxy: the server is behind one, which may also pass on requests in another way.
     pub(crate) behind_proxies: bool,
-    /// The page that sent the request. Before `Access::check` the origin with the fewest rights.
-    pub(crate) origin: CallerOrigin,
+    /// The origin of the page that sent the request, by the `Origin` header, which browsers set; `None` for a program, and for
+    /// a page that may call every method. Before `Access::check` an empty origin, which has the fewest rights.
+    pub(crate) foreign_page: Option<Arc<str>>,
+    /// Whether the page may call methods of [`rootlight::rpc::PageAccess::Own`] because every page may. `false` before
+    /// `Access::check`.
+    pub(crate) admits_all_pages: bool,
     /// Whether the request is addressed to this machine by `localhost` or a loopback address: in its `Host` header, in its target
     /// (`GET http://name/`), or in both where it has both. A proxy that adds no header may still pass on the name by which the
     /// service is known. `false` before `Access::check`, which refuses a request without a name.

@@ -48,9 +48,10 @@ impl UpgradeTerms {
             return Some(refusal.to_string());
         }
         let operator = shared.admission.is_operator(key, &self.headers, &source);
-        let RequestSource { id, address, origin, .. } = &self.source;
-        let is_same =
-            (id, address, origin, self.operator) == (&source.id, &source.address, &source.origin, operator);
+        let terms = |source: &RequestSource, operator: bool| {
+            (source.id, source.address, source.foreign_page.clone(), source.admits_all_pages, operator)
+        };
+        let is_same = terms(&self.source, self.operator) == terms(&source, operator);
         (!is_same).then(|| "the rules of this server have changed, connect again".to_owned())
     }
 
