@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, header};
 use rootlight::rpc::Caller;
 
 use super::key_access::KeyAccess;
-use super::key_caller::KeyCaller;
+use super::presented_key::PresentedKey;
 use super::refusal::RequestRefusal;
 use super::request_source::RequestSource;
 use crate::keys::KeyText;
@@ -51,7 +51,7 @@ impl AdmissionRules {
         headers: &HeaderMap,
         source: &RequestSource,
         batch_limit: usize,
-    ) -> Result<(Caller, Option<KeyCaller>), RequestRefusal> {
+    ) -> Result<(Caller, Option<PresentedKey>), RequestRefusal> {
         let rest = self.below_base_path(path).ok_or_else(|| self.not_found())?;
         let key = match &self.keys {
             None => None,
@@ -61,8 +61,8 @@ impl AdmissionRules {
         let id = key.as_ref().map_or(source.id, |key| source.id.of_key(key.owner()));
         let caller = id
             .caller(source.foreign_page.as_deref().map(str::to_owned))
-            .with_selection(self.profile.selection(key.as_ref().is_some_and(KeyCaller::debugs)))
-            .with_rights(key.as_ref().map_or(0, KeyCaller::rights))
+            .with_selection(self.profile.selection(key.as_ref().is_some_and(PresentedKey::debugs)))
+            .with_rights(key.as_ref().map_or(0, PresentedKey::rights))
             .with_operator(self.is_operator(key.as_ref(), headers, source))
             .with_batch_limit(batch_limit)
             .admitting_all_pages(source.admits_all_pages);
@@ -76,7 +76,7 @@ impl AdmissionRules {
         rest: &str,
         headers: &HeaderMap,
         source: &RequestSource,
-    ) -> Result<Option<KeyCaller>, RequestRefusal> {
+    ) -> Result<Option<PresentedKey>, RequestRefusal> {
         let Some(segment) = key_segment(rest).map_err(|NoService| self.not_found())? else {
             let open = access.anonymous && source.is_local();
             return if open { Ok(None) } else { Err(RequestRefusal::Missing) };
@@ -89,7 +89,7 @@ impl AdmissionRules {
             access.keys.refuse(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
         }
         let record = record.filter(|_| known).ok_or(RequestRefusal::Invalid)?;
-        let key = KeyCaller::new(access, &record, origin(headers), source.address);
+        let key = PresentedKey::new(access, &record, origin(headers), source.address);
         key.check(&record)?;
         Ok(Some(key))
     }
@@ -97,7 +97,7 @@ impl AdmissionRules {
     /// Whether the caller is the operator: by its key, or as a program of this machine.
     pub(crate) fn is_operator(
         &self,
-        key: Option<&KeyCaller>,
+        key: Option<&PresentedKey>,
         headers: &HeaderMap,
         source: &RequestSource,
     ) -> bool {
@@ -106,7 +106,7 @@ impl AdmissionRules {
                 self.profile == Profile::Node && !source.behind_proxies && source.is_named_locally;
             self.local_operator.unwrap_or(by_default) && is_direct(headers, source)
         };
-        key.map_or_else(local, KeyCaller::is_operator)
+        key.map_or_else(local, PresentedKey::is_operator)
     }
 }
 

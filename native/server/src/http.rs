@@ -20,9 +20,9 @@ use super::body::{self, UnreadBody};
 use super::compress;
 use super::connection_slots::ClientConnection;
 use super::handshake::{self, Handshake};
-use super::key_caller::KeyCaller;
 use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent, write};
 use super::page::Page;
+use super::presented_key::PresentedKey;
 use super::probe::{self, Probed};
 use super::proxies::{REQUEST_ID, request_id};
 use super::refusal::{self, INVALID_REQUEST};
@@ -140,7 +140,7 @@ async fn route(
 async fn post(
     shared: &ServerState,
     caller: &Arc<Caller>,
-    key: Option<KeyCaller>,
+    key: Option<PresentedKey>,
     request: &mut Request,
 ) -> OutgoingResponse {
     if !is_json(request.headers()) {
@@ -232,7 +232,7 @@ async fn upgrade(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
     caller: Caller,
-    (terms, key): (UpgradeTerms, Option<KeyCaller>),
+    (terms, key): (UpgradeTerms, Option<PresentedKey>),
     request: Request,
 ) -> Response {
     let path = shared.admission.below_base_path(request.uri().path());

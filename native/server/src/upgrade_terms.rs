@@ -7,7 +7,7 @@ use rootlight::rpc::envelope::{Id, write_error};
 
 use super::admission::OF_PROXIES;
 use super::connection_slots::ClientConnection;
-use super::key_caller::KeyCaller;
+use super::presented_key::PresentedKey;
 use super::refusal::INVALID_REQUEST;
 use super::request_source::RequestSource;
 use super::server_state::{ReloadableSettings, ServerState};
@@ -41,7 +41,7 @@ impl UpgradeTerms {
         rules: &ReloadableSettings,
         shared: &ServerState,
         connection: &ClientConnection,
-        key: Option<&KeyCaller>,
+        key: Option<&PresentedKey>,
     ) -> Option<String> {
         let mut source = rules.proxies.source(connection, &self.headers);
         if let Err(refusal) = rules.access.check(&self.headers, self.authority.as_deref(), &mut source) {
@@ -60,7 +60,7 @@ impl UpgradeTerms {
         &self,
         shared: &ServerState,
         connection: &Arc<ClientConnection>,
-        key: Option<&KeyCaller>,
+        key: Option<&PresentedKey>,
     ) -> String {
         let mut changes = shared.live.subscribe();
         loop {

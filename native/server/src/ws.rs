@@ -21,8 +21,8 @@ use tungstenite::error::CapacityError;
 use super::body::read_message;
 use super::connection_slots::ClientConnection;
 use super::handshake::WebSocket;
-use super::key_caller::{KeyCaller, RefusedMessage};
 use super::outgoing::{self, Frames, Outgoing, pong, text};
+use super::presented_key::{PresentedKey, RefusedMessage};
 use super::server_state::{ServerState, stopped};
 use super::subscriptions::Subscriptions;
 use super::upgrade_terms::UpgradeTerms;
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     shared: ServerState,
     connection: Arc<ClientConnection>,
     caller: Arc<Caller>,
-    (terms, key): (UpgradeTerms, Option<KeyCaller>),
+    (terms, key): (UpgradeTerms, Option<PresentedKey>),
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(QUEUED);
@@ -111,7 +111,7 @@ pub(crate) async fn run(
 /// Completes when the client may not go on.
 async fn rights_end(
     terms: &UpgradeTerms,
-    key: Option<&KeyCaller>,
+    key: Option<&PresentedKey>,
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
 ) -> End {
@@ -125,7 +125,7 @@ async fn rights_end(
 }
 
 /// Completes when the client's API key may not be used any more.
-async fn revoked(key: Option<&KeyCaller>) -> String {
+async fn revoked(key: Option<&PresentedKey>) -> String {
     match key {
         Some(key) => key.revoked().await,
         None => std::future::pending().await,
@@ -164,7 +164,7 @@ async fn read(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
     subscriptions: &Arc<Subscriptions>,
-    key: &Option<Arc<KeyCaller>>,
+    key: &Option<Arc<PresentedKey>>,
     answers: mpsc::Sender<Outgoing>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(IN_FLIGHT));
@@ -272,7 +272,7 @@ async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Du
 async fn answer(
     shared: &ServerState,
     subscriptions: &Subscriptions,
-    key: Option<&KeyCaller>,
+    key: Option<&PresentedKey>,
     message: Vec<u8>,
 ) -> Result<ReservedReply, RefusedMessage> {
     let began = Instant::now();

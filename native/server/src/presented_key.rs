@@ -50,7 +50,7 @@ impl RefusedMessage {
 }
 
 /// A client with a key.
-pub(crate) struct KeyCaller {
+pub(crate) struct PresentedKey {
     access: KeyAccess,
     id: String,
     hash: B256,
@@ -65,7 +65,7 @@ pub(crate) struct KeyCaller {
     abused: Notify,
 }
 
-impl KeyCaller {
+impl PresentedKey {
     /// A client that has sent the whole key of a record.
     pub(super) fn new(
         access: &KeyAccess,
