@@ -5,7 +5,7 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use alloy_primitives::Address;
 
 use super::{
-    Owner,
+    FilterOwner,
     dev_producer::DevProducer,
     local_view::LocalSnapshot,
     node::{HostInput, LocalNode, NodeParts, Snapshot},
@@ -87,7 +87,7 @@ impl LocalNode for DevNode {
         Arc::new(self.local_snapshot())
     }
 
-    fn ask_as(&mut self, owner: Owner) {
+    fn ask_as(&mut self, owner: FilterOwner) {
         self.parts.filters.ask_as(owner);
         self.chain.ask_as(owner.asker);
     }

@@ -17,7 +17,7 @@ mod spec;
 
 #[cfg(feature = "light")]
 pub use self::exported::ExportedFilter;
-pub use self::installed::{FILTER_IDLE, Owner, SUBSCRIPTION_IDLE};
+pub use self::installed::{FILTER_IDLE, FilterOwner, SUBSCRIPTION_IDLE};
 #[cfg(feature = "light")]
 pub use self::kinds::MAX_PENDING;
 pub use self::quota::{FilterLimit, MAX_FILTERS};

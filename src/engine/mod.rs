@@ -47,7 +47,7 @@ pub use dev_node::DevNode;
 #[cfg(feature = "light")]
 pub use filters::{ExportedFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
 pub use filters::{
-    FILTER_IDLE, FilterChanges, FilterLimit, FilterSpec, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE,
+    FILTER_IDLE, FilterChanges, FilterLimit, FilterOwner, FilterSpec, Filters, MAX_FILTERS, SUBSCRIPTION_IDLE,
 };
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;

@@ -5,7 +5,7 @@ use core::any::Any;
 
 use alloy_primitives::{B256, keccak256};
 
-use super::{Filters, Owner, View};
+use super::{FilterOwner, Filters, View};
 use crate::local::BlockIndex;
 use crate::{
     exec::Interrupts,
@@ -124,7 +124,7 @@ pub trait LocalNode: Send {
     }
 
     /// Sets the sender of the message that is answered next: its filters and waiting transactions belong to it.
-    fn ask_as(&mut self, owner: Owner) {
+    fn ask_as(&mut self, owner: FilterOwner) {
         self.filters().ask_as(owner);
     }
 

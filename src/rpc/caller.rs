@@ -9,7 +9,7 @@ use super::{
     envelope::{BATCH_LIMIT, MAX_BATCH},
     method::Method,
 };
-use crate::engine::Owner;
+use crate::engine::FilterOwner;
 
 /// Chooses the row that serves a method for a caller; `None`: the caller does not have the method.
 pub type Selection = fn(&'static Method) -> Option<&'static Method>;
@@ -20,7 +20,7 @@ pub type Selection = fn(&'static Method) -> Option<&'static Method>;
 /// By default, a caller is the operator and no web page, and cannot receive notifications.
 #[derive(Debug, Default)]
 pub struct Caller {
-    owner: Owner,
+    owner: FilterOwner,
     foreign_page: Option<String>,
     #[cfg(feature = "dev")]
     admitted: bool,
@@ -38,7 +38,7 @@ impl Caller {
     /// A caller over the connection of this number. `asker` identifies those whose filters are shared, for example by
     /// address.
     pub fn new(asker: u64, connection: u64) -> Self {
-        let owner = Owner { asker: asker.into(), connection, ..Owner::default() };
+        let owner = FilterOwner { asker: asker.into(), connection, ..FilterOwner::default() };
         Self { owner, ..Self::default() }
     }
 
@@ -102,7 +102,7 @@ impl Caller {
         let frame = u64::MAX.saturating_sub(self.owner.connection);
         let asker = self.owner.asker.on_page(foreign_page.as_deref(), frame);
         Self {
-            owner: Owner { asker, subscriptions, ..self.owner },
+            owner: FilterOwner { asker, subscriptions, ..self.owner },
             foreign_page,
             notified: true,
             closed: AtomicBool::default(),
@@ -178,9 +178,9 @@ impl Caller {
 
     /// The owner of the filters that the caller's messages install. A caller whose connection is closed may have no
     /// subscriptions. Call it while holding the lock of the filters, so that the connection cannot close in between.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> FilterOwner {
         match self.closed.load(Ordering::SeqCst) {
-            true => Owner { subscriptions: 0, ..self.owner },
+            true => FilterOwner { subscriptions: 0, ..self.owner },
             false => self.owner,
         }
     }

@@ -11,9 +11,9 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Chain as _, ExportedFilter, FILTER_IDLE, FilterChanges, FilterLimit, FilterSpec, Filters,
-    LogFilter, MAX_FILTERS, MAX_PENDING, Owner, Policy, Pool, SUBSCRIPTION_IDLE, State, SyncProgress,
-    TransactionLocation, View, ViewResult,
+    BlockHeader, Chain as _, ExportedFilter, FILTER_IDLE, FilterChanges, FilterLimit, FilterOwner,
+    FilterSpec, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Policy, Pool, SUBSCRIPTION_IDLE, State,
+    SyncProgress, TransactionLocation, View, ViewResult,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -375,7 +375,7 @@ fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first(
     let main = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
     let mut install = |page: Option<&str>, frame, now| {
-        filters.ask_as(Owner { asker: Asker::from(7).on_page(page, frame), ..Owner::default() });
+        filters.ask_as(FilterOwner { asker: Asker::from(7).on_page(page, frame), ..FilterOwner::default() });
         let made = filters.install(FilterSpec::Pending, &main, now).unwrap().map(drop);
         (made, filters.len())
     };

@@ -19,7 +19,7 @@ use crate::types::Asker;
 pub struct ExportedFilter {
     /// The asker that has made it.
     pub asker: Asker,
-    /// The rights that its asker had then ([`Owner::rights`](super::Owner::rights)).
+    /// The rights that its asker had then ([`FilterOwner::rights`](super::FilterOwner::rights)).
     pub rights: u64,
     /// Whether there was no poll yet.
     pub fresh: bool,

@@ -19,7 +19,7 @@ pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Owner {
+pub struct FilterOwner {
     /// The asker. Limits on filters count per caller ([`Asker::number`]) and per page of a caller ([`Asker::quota_owner`]).
     /// The filters of an asker that is apart from others ([`Asker::is_isolated`]) do not exist for other askers, and
     /// theirs do not exist for it.
@@ -32,7 +32,7 @@ pub struct Owner {
     pub rights: u64,
 }
 
-impl Owner {
+impl FilterOwner {
     pub(super) fn owns(&self, filter: &InstalledFilter) -> bool {
         // A page without an origin of its own may poll over several connections. No other page can guess the id.
         let nameless = [filter.asker, self.asker].iter().all(Asker::has_opaque_origin);
@@ -65,7 +65,7 @@ impl InstalledFilter {
         id: u128,
         spec: FilterSpec,
         is_subscription: bool,
-        owner: Owner,
+        owner: FilterOwner,
         view: &dyn View,
         now: u64,
     ) -> ViewResult<Self> {

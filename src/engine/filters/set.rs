@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, keccak256};
 
 use super::{
-    installed::{InstalledFilter, Owner},
+    installed::{FilterOwner, InstalledFilter},
     quota::{FilterLimit, make_room},
     spec::{FilterChanges, FilterSpec},
 };
@@ -33,7 +33,7 @@ pub struct Filters {
     made: u64,
     pub(super) installed: Vec<InstalledFilter>,
     /// The owner of filters that are installed now.
-    owner: Owner,
+    owner: FilterOwner,
     /// The place of the filter that was found last.
     last: usize,
 }
@@ -41,18 +41,18 @@ pub struct Filters {
 impl Filters {
     /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
     pub fn new(secret: B256) -> Self {
-        Self { secret, made: 0, installed: Vec::new(), owner: Owner::default(), last: 0 }
+        Self { secret, made: 0, installed: Vec::new(), owner: FilterOwner::default(), last: 0 }
     }
 
     /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
     /// most loses some, so that one caller cannot keep the others from having any. Pages of other origins have a part of
     /// their caller's filters.
-    pub fn ask_as(&mut self, owner: Owner) {
+    pub fn ask_as(&mut self, owner: FilterOwner) {
         self.owner = owner;
     }
 
     /// The owner of filters that are installed now.
-    pub fn owner(&self) -> Owner {
+    pub fn owner(&self) -> FilterOwner {
         self.owner
     }
 
