@@ -258,17 +258,24 @@ impl<'de> Visitor<'de> for BatchVisitor<'_> {
 impl MessageEntry {
     fn parse(raw: &RawValue, dispatcher: &Dispatcher) -> Self {
         let Ok(fields) = serde_json::from_str::<RequestFields<'_>>(raw.get()) else {
-            return Self { id: Id::Unknown, call: Err(RpcError::InvalidRequest) };
+            return Self::invalid();
         };
         Self::of(&fields, dispatcher)
     }
 
     fn of(fields: &RequestFields<'_>, dispatcher: &Dispatcher) -> Self {
-        match fields.id() {
-            Ok(Id::TooLong) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
-            Ok(id) => Self { id, call: fields.call(dispatcher) },
-            Err(error) => Self { id: Id::Unknown, call: Err(error) },
+        match (fields.id(), fields.call(dispatcher)) {
+            (Ok(Id::TooLong), _) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
+            // A notification is a valid request without `id`. An object that is no request gets an answer.
+            (Ok(Id::Absent), Err(RpcError::InvalidRequest)) => Self::invalid(),
+            (Ok(id), call) => Self { id, call },
+            (Err(_), _) => Self::invalid(),
         }
+    }
+
+    /// A value that is no request, so that its `id` is not known (JSON-RPC 2.0, section 5).
+    const fn invalid() -> Self {
+        Self { id: Id::Unknown, call: Err(RpcError::InvalidRequest) }
     }
 }
 

@@ -119,6 +119,23 @@ fn a_call_without_id_is_never_answered() {
     assert!(answered(&entry.id, Err(RpcError::InvalidRequest)).is_none());
 }
 
+/// A notification is a request object without `id` (JSON-RPC 2.0, section 4.1); section 7 answers `{"foo": "boo"}`.
+#[test]
+fn an_object_that_is_no_request_is_answered_without_its_id() {
+    let objects = [
+        "{}",
+        r#"{"foo":"boo"}"#,
+        r#"{"jsonrpc":"2.0","method":1}"#,
+        r#"{"jsonrpc":"1.0","method":"m"}"#,
+        r#"{"method":"m","params":5}"#,
+    ];
+    for object in objects {
+        let entry = single(object);
+        assert_eq!(code(&entry), -32600, "{object}");
+        assert!(answered(&entry.id, Err(RpcError::InvalidRequest)).unwrap().contains(r#""id":null"#));
+    }
+}
+
 #[test]
 fn absent_empty_and_positional_params_are_accepted() {
     for ok in ["[]", "null", "{}", "{ }"] {
