@@ -204,7 +204,10 @@ impl Chain for LocalView<'_> {
     }
 
     fn blocks_at(&self, number: u64) -> Vec<B256> {
-        self.chain().at_height(number).to_vec()
+        match self.chain().fork().filter(|fork| number < fork.block().number) {
+            None => self.chain().at_height(number).to_vec(),
+            Some(fork) => fork.header(number).iter().map(|header| header.hash()).collect(),
+        }
     }
 
     fn total_difficulty(&self, hash: B256) -> ViewResult<Option<U256>> {

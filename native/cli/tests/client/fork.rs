@@ -383,6 +383,8 @@ async fn blocks_and_logs_below_the_fork_come_from_the_network() {
         same("eth_getBlockByHash", json!([hash, false])).await;
         same("eth_getBlockReceipts", json!([at])).await;
         same("eth_getUncleCountByBlockNumber", json!([at])).await;
+        let at_height = ok(&chain, "eth_getBlocksByNumber", json!([at])).await;
+        assert_eq!(at_height[0]["hash"], json!(hash), "{at_height}");
     }
     let block = ok(&node.chain, "eth_getBlockByNumber", json!(["0x3", false])).await;
     for hash in block["transactions"].as_array().unwrap() {
