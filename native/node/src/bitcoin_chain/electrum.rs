@@ -15,6 +15,9 @@ const MAX_HEADERS: u64 = 2_016;
 /// Most requests of one batch.
 const MAX_BATCH: usize = 1_000;
 
+/// Bytes of a batch's answers from which on the rest of the batch is refused: a short request may have 320 kB of headers.
+const MAX_ANSWER: usize = 4 << 20;
+
 /// The first version in which headers are a list.
 const LISTS_FROM: &str = "1.6";
 
@@ -31,6 +34,7 @@ type Fault = (i64, &'static str);
 
 const INVALID: Fault = (-32_602, "invalid params");
 const UNKNOWN: Fault = (1, "no such block or transaction");
+const TOO_LONG: Fault = (2, "the answers of this batch are too long: ask for less at a time");
 
 impl Session {
     pub(super) fn new(chain: Arc<RegtestChain>) -> Self {
@@ -41,7 +45,7 @@ impl Session {
     pub(super) fn answer(&mut self, message: &str) -> String {
         let answer = match serde_json::from_str(message) {
             Ok(Value::Array(requests)) if !requests.is_empty() && requests.len() <= MAX_BATCH => {
-                requests.iter().map(|request| self.respond(request)).collect()
+                return self.respond_to_all(&requests);
             }
             Ok(request @ Value::Object(_)) => self.respond(&request),
             Ok(_) => refused(&Value::Null, (-32_600, "invalid request")),
@@ -54,6 +58,20 @@ impl Session {
     pub(super) fn notice(&self) -> String {
         json!({"jsonrpc": "2.0", "method": "blockchain.headers.subscribe", "params": [self.tip()]})
             .to_string()
+    }
+
+    fn respond_to_all(&mut self, requests: &[Value]) -> String {
+        let mut answers = String::new();
+        for request in requests {
+            let answer = match answers.len() < MAX_ANSWER {
+                true => self.respond(request),
+                false => refused(&request["id"], TOO_LONG),
+            };
+            answers.push(if answers.is_empty() { '[' } else { ',' });
+            answers.push_str(&answer.to_string());
+        }
+        answers.push(']');
+        answers
     }
 
     fn respond(&mut self, request: &Value) -> Value {
@@ -134,6 +152,7 @@ fn refused(id: &Value, (code, message): Fault) -> Value {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
 
     fn ask(session: &mut Session, method: &str, params: Value) -> Value {
         let answer = session.answer(&json!({"id": 3, "method": method, "params": params}).to_string());
@@ -176,6 +195,24 @@ mod tests {
         }
         let batch = session.answer(r#"[{"id":1,"method":"server.ping"},{"id":2,"method":"x"}]"#);
         assert_eq!(serde_json::from_str::<Vec<Value>>(&batch).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_answers_of_a_batch_are_bounded() {
+        let chain = Arc::new(RegtestChain::new(1));
+        chain
+            .mine(&BitcoinBlocks { commitments: vec![None; 2_015], parent: None, time: 1_800_000_000 })
+            .unwrap();
+        let request =
+            |id: usize| json!({"id": id, "method": "blockchain.block.headers", "params": [0, MAX_HEADERS]});
+        let batch: Vec<Value> = (0..100).map(request).collect();
+        let text = Session::new(chain).answer(&json!(batch).to_string());
+        // One answer has 322 kB.
+        assert!(text.len() < MAX_ANSWER + 400_000, "{}", text.len());
+        let answers: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(answers.len(), 100);
+        assert_eq!((&answers[0]["result"]["count"], &answers[0]["id"]), (&json!(2_016), &json!(0)));
+        assert_eq!((&answers[99]["error"]["code"], &answers[99]["id"]), (&json!(2), &json!(99)));
     }
 
     proptest! {
