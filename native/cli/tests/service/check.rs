@@ -156,7 +156,7 @@ async fn strike_all(service: &mut RunningService, load: &Load, settings: &Settin
         if fault.is_of_store() {
             load.conditions.store_fails();
         }
-        let mut striker = Striker { service, random: &mut random, length: settings.length };
+        let mut striker = Striker { service, random: &mut random, key: &load.key, length: settings.length };
         striker.strike(*fault).await;
         let struck = began.elapsed();
         service.healthy(&load.key).await;

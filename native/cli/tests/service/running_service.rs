@@ -218,8 +218,8 @@ impl RunningService {
         }
     }
 
-    /// Waits until each front end shows what the chain has now, and the index has it too.
-    pub(crate) async fn healthy(&mut self, key: &UsedKey) {
+    /// Waits until each front end shows the newest block that the chain has now.
+    pub(crate) async fn up_to_date(&mut self, key: &UsedKey) {
         let (started, head) = (Instant::now(), self.chain.head().number);
         for turn in 0..FRONT_ENDS {
             loop {
@@ -237,6 +237,11 @@ impl RunningService {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
+    }
+
+    /// Waits until each front end shows what the chain has now, the store is whole, and the index has the chain too.
+    pub(crate) async fn healthy(&mut self, key: &UsedKey) {
+        self.up_to_date(key).await;
         let servers = self.servers.clone();
         let store = tokio::task::spawn_blocking(move || servers.await_whole());
         store.await.unwrap();

@@ -32,6 +32,8 @@ impl Striker<'_> {
 
     pub(super) async fn let_backend_fork(&mut self) {
         let branch = Arc::new(self.service.chain.fork().await);
+        // A front end that heard of the branch before the longer chain would have to follow the branch.
+        self.service.up_to_date(self.key).await;
         self.let_be(DISHONEST, Mode::Forks(branch)).await;
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::balancer::UsedKey;
 use crate::running_service::{RunningService, faketime};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,8 @@ impl Fault {
 pub(crate) struct Striker<'a> {
     pub(crate) service: &'a mut RunningService,
     pub(crate) random: &'a mut Rng,
+    /// The key of questions about health.
+    pub(crate) key: &'a UsedKey,
     /// How long a fault lasts.
     pub(crate) length: Duration,
 }
