@@ -124,7 +124,7 @@ pub enum Abort {
     /// A transaction creates a contract at an address that has code or a nonce. The reference node lets it
     /// take over the account.
     TakenAddress(Address),
-    /// Balances exceed 2^256 wei, which only state overrides can cause.
+    /// A balance would reach 2^256 wei, which only overrides and edits of a development chain can cause.
     BalanceOverflow,
 }
 

@@ -29,8 +29,8 @@ pub enum CallStop {
     /// An overridden nonce makes the call create a contract at the address of an existing one.
     #[error("creation over the contract at {0} is not simulated")]
     TakenAddress(Address),
-    /// Overridden balances sum up to 2^256 wei or more.
-    #[error("balances overflow")]
+    /// Overridden or edited balances sum up to 2^256 wei or more.
+    #[error("a balance would reach 2^256 wei: give the account a lower one")]
     BalanceOverflow,
     /// Under the rules before RSKIP-150, the call writes more memory without paying for it than this version
     /// allows.

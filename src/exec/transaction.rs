@@ -219,12 +219,12 @@ impl TransactionList {
                 self.touch(Touch::TargetCode(to));
                 let (_, code_size) = self.world.code_id(&to);
                 if code_size == 0 {
-                    self.transfer(&sender, &to, transaction.value);
+                    self.transfer(&sender, &to, transaction.value)?;
                     return Ok(RunEnd::plain(intrinsic).into());
                 }
             }
             None if transaction.data.is_empty() => {
-                self.create_bare(context.rules, item);
+                self.create_bare(context.rules, item)?;
                 return Ok(RunEnd::plain(intrinsic).into());
             }
             None => {}
@@ -238,25 +238,31 @@ impl TransactionList {
         }
     }
 
-    fn touch_transfer(&mut self, from: &Address, to: &Address, value: U256) {
-        let exists = self.world.account(to).is_some();
-        self.touch(Touch::Transfer { from: *from, to: *to, value, exists });
+    /// Notes a transfer. Returns what the receiver has before it, if the account exists.
+    fn touch_transfer(&mut self, from: &Address, to: &Address, value: U256) -> Option<U256> {
+        let held = self.world.account(to).map(|account| account.balance);
+        self.touch(Touch::Transfer { from: *from, to: *to, value, exists: held.is_some() });
+        held
     }
 
-    fn transfer(&mut self, from: &Address, to: &Address, value: U256) {
-        self.touch_transfer(from, to, value);
+    fn transfer(&mut self, from: &Address, to: &Address, value: U256) -> Result<(), Abort> {
+        let held = self.touch_transfer(from, to, value).unwrap_or_default();
+        if from != to && held.checked_add(value).is_none() {
+            return Err(Abort::BalanceOverflow);
+        }
         self.world.charge(from, value);
         self.world.credit(to, value);
+        Ok(())
     }
 
     /// Executes a creation without data, which creates an account without code and marker.
-    fn create_bare(&mut self, rules: RuleSet, item: IndexedTransaction<'_>) {
-        let Some(address) = item.transaction.contract_address(&item.sender) else { return };
+    fn create_bare(&mut self, rules: RuleSet, item: IndexedTransaction<'_>) -> Result<(), Abort> {
+        let Some(address) = item.transaction.contract_address(&item.sender) else { return Ok(()) };
         self.touch(Touch::Created(address));
         let held = self.world.account(&address).unwrap_or_default();
         let kept = if rules.has(Rule::Rskip174) { held } else { Account::default() };
         self.world.set_account(&address, Account { nonce: 0, flags: 0, ..kept });
-        self.transfer(&item.sender, &address, item.transaction.value);
+        self.transfer(&item.sender, &address, item.transaction.value)
     }
 
     fn machine<'a, 'b: 'a, 'i: 'a>(

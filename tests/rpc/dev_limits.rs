@@ -220,3 +220,20 @@ fn the_last_nonce_is_never_used() {
     assert!(text.contains("nonce too high"), "{text}");
     assert_eq!(dev.number("eth_blockNumber", json!([])), before);
 }
+
+/// No account holds 2^256 wei. A call and a transaction that would need it are refused alike, and nothing is lost.
+#[test]
+fn no_transfer_takes_an_account_beyond_the_largest_balance() {
+    let mut dev = dev(Mining::Instant);
+    let full = json!(format!("{:#x}", U256::MAX));
+    dev.get("anvil_setBalance", json!([BOB, full]));
+    let before = dev.get("eth_getBalance", json!([ALICE, "latest"]));
+    let transfer = json!([{"from": ALICE, "to": BOB, "value": "0x5", "gas": "0x5208"}]);
+    assert_eq!(dev.refused("eth_call", transfer.clone()).0, -32002);
+    assert_eq!(dev.refused("eth_sendTransaction", transfer).0, -32009);
+    assert_eq!(dev.get("eth_getBalance", json!([ALICE, "latest"])), before);
+    assert_eq!(dev.get("eth_getBalance", json!([BOB, "latest"])), full);
+    mined(&mut dev, json!([{"from": BOB, "to": BOB, "value": "0x5"}]));
+    mined(&mut dev, json!([{"from": BOB, "to": ALICE, "value": "0x5"}]));
+    assert_ne!(dev.get("eth_getBalance", json!([BOB, "latest"])), full);
+}
