@@ -38,14 +38,17 @@ pub enum ProposeError {
     /// A source fails, or responds with wrong data.
     #[error("{name}: {reason}")]
     Source { name: String, reason: String },
-    /// The lowest head is not deep enough.
-    #[error("the lowest head is block {head}: there is no block with {depth} blocks on top to propose")]
-    TooLow { head: u64, depth: u64 },
+    /// The block is block 0, or has too few blocks on top at a source.
+    #[error(
+        "block {number} cannot be proposed: the lowest head is block {head}, and a proposed block has at least \
+         {depth} blocks on top (--depth), so its number is from 1 to {}", .head.saturating_sub(*.depth)
+    )]
+    TooLow { number: u64, head: u64, depth: u64 },
     /// The sources state different blocks or total difficulties.
     #[error("the sources do not agree about block {number}: {}", .statements.join("; "))]
     Disagreement { number: u64, statements: Vec<String> },
     /// Fewer than two sources show a part of Bitcoin's chain above the built-in checkpoint.
-    #[error("{given} of the sources of Bitcoin's chain show it, at least two are needed: {}", .failures.join("; "))]
+    #[error("{given} of the sources of Bitcoin's chain show blocks above the built-in one, at least two are needed: {}", .failures.join("; "))]
     TooFewBitcoin { given: usize, failures: Vec<String> },
     /// Sources of Bitcoin's chain show different blocks at the end of a period.
     #[error("the sources of Bitcoin's chain do not agree about block {height}: {}", .statements.join("; "))]
@@ -110,7 +113,7 @@ pub async fn propose(
     let deepest = head.saturating_sub(depth);
     let number = options.number.unwrap_or_else(|| deepest / ROUND * ROUND);
     if number == 0 || number > deepest {
-        return Err(ProposeError::TooLow { head, depth });
+        return Err(ProposeError::TooLow { number, head, depth });
     }
     let mut stated = Vec::new();
     for source in sources {
