@@ -28,12 +28,12 @@ pub enum KeyError {
     #[error("there is no key {0:?}: `rootlight keys list` shows the ids")]
     Unknown(String),
     /// The key is revoked, which cannot be undone.
-    #[error("key {0} is revoked")]
+    #[error("key {0} is revoked: make a new one with `rootlight keys create`")]
     Revoked(String),
     #[error("there are {0} keys: revoke one first")]
     TooMany(usize),
     /// The operating system provides no random numbers.
-    #[error("no random numbers: {0}")]
+    #[error("the operating system gives no random numbers, so no key can be made: {0}")]
     Random(getrandom::Error),
     /// The server that has the database open does not answer.
     #[error("{}: the server does not answer: {reason}", path.display())]
