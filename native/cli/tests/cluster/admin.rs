@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use reqwest::{RequestBuilder, Response};
 use rootlight::dev::Mining;
-use rootlight_cluster::keys::{ClusterKeys, Level, MAX_PAGE};
+use rootlight_cluster::keys::{ClusterKeys, LookupOutcome, MAX_PAGE};
 use rootlight_cluster::serve::{AdminPage, AdminParts, AdminToken};
 use rootlight_index::testkit::PostgresServer;
 use rootlight_node::local::LocalOptions;
@@ -300,7 +300,7 @@ async fn a_wrong_secret_is_refused_after_the_same_look_ups_as_an_unknown_id() {
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     let secret = |text: &str| format!("{text}.{}", "A".repeat(43));
     let metrics = fixture.service.front_ends[0].metrics();
-    let asked = || metrics.lookups(Level::Database) + metrics.lookups(Level::Absent);
+    let asked = || metrics.lookups(LookupOutcome::Database) + metrics.lookups(LookupOutcome::Absent);
     // The front end remembers the key.
     assert_eq!(fixture.call(0, key, "eth_chainId").await, 200);
     for (text, refused) in [(id, true), ("aaaaaaaa", true), (id, false), ("aaaaaaaa", false)] {

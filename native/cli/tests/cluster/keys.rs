@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use futures::future::join_all;
-use rootlight_cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys, Level};
+use rootlight_cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys, LookupOutcome};
 use rootlight_index::testkit::PostgresServer;
 use rootlight_server::keys::{
     FilterOwners as _, KeyChange, KeyError, KeyLookup as _, KeyRecord, KeyRules, Quotas as _, Topic,
@@ -137,7 +137,7 @@ async fn a_copy_that_no_front_end_has_put_into_the_store_counts_for_nothing() {
         store.set(&name, &forged(head, &raised), Duration::from_secs(60)).await.unwrap();
         let fresh = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
         assert_eq!(fresh.find(&record.id).await, Ok(Some(record.clone())));
-        assert_eq!(fresh.metrics().lookups(Level::Store), 0);
+        assert_eq!(fresh.metrics().lookups(LookupOutcome::Store), 0);
         wait_until("the copy is back", || async {
             let found = store.get(&name).await.unwrap();
             found.is_some_and(|found| found.ends_with(&json(&record)))
@@ -146,7 +146,7 @@ async fn a_copy_that_no_front_end_has_put_into_the_store_counts_for_nothing() {
     }
     let fresh = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
     assert_eq!(fresh.find(&record.id).await, Ok(Some(record.clone())));
-    assert_eq!(fresh.metrics().lookups(Level::Store), 1, "the copy is right again");
+    assert_eq!(fresh.metrics().lookups(LookupOutcome::Store), 1, "the copy is right again");
 }
 
 /// As after a failover that lost the change, or if an attacker puts an old value back.
@@ -169,7 +169,7 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
         store.set(&name, &copy, Duration::from_secs(60)).await.unwrap();
         let late = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
         assert!(is_revoked(&late, &record.id).await, "the first answer is right");
-        compared = late.metrics().lookups(Level::Database) == 1;
+        compared = late.metrics().lookups(LookupOutcome::Database) == 1;
         if compared {
             break;
         }
@@ -179,7 +179,7 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
     let is_right = || async {
         let next = ClusterAccess::open(&service.database, store.clone()).await.unwrap();
         assert!(is_revoked(&next, &record.id).await, "every answer is right");
-        next.metrics().lookups(Level::Store) == 1
+        next.metrics().lookups(LookupOutcome::Store) == 1
     };
     wait_until("the copy is right again", is_right).await;
     // While the database cannot be asked, an older copy is all that there is: it gives no operator's rights.
@@ -226,8 +226,8 @@ async fn ids_that_do_not_exist_cost_few_statements() {
     for _ in 0..50 {
         assert_eq!(access.find("aaaaaaaa").await, Ok(None));
     }
-    assert_eq!(access.metrics().lookups(Level::Absent), 1, "it is remembered");
-    assert_eq!(access.metrics().lookups(Level::Memory), 49);
+    assert_eq!(access.metrics().lookups(LookupOutcome::Absent), 1, "it is remembered");
+    assert_eq!(access.metrics().lookups(LookupOutcome::Memory), 49);
     let (before, started) = (service.number(calls).await, Instant::now());
     let ids: Vec<String> = (0..2_000_u32)
         .map(|number| {
@@ -292,7 +292,7 @@ async fn keys_of_the_store_are_found_while_the_database_stalls_under_unknown_ids
     for flood in join_all(floods).await {
         assert!(flood.unwrap().iter().all(|found| *found == Err(Unavailable)));
     }
-    assert_eq!(access.metrics().lookups(Level::Store), 6);
+    assert_eq!(access.metrics().lookups(LookupOutcome::Store), 6);
     stall.rollback().await.unwrap();
     wait_until("the database answers", || async { access.find("aaaaaaaa").await == Ok(None) }).await;
 }

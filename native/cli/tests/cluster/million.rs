@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use futures::StreamExt as _;
-use rootlight_cluster::keys::{ClusterAccess, Decision, Level, MAX_PAGE};
+use rootlight_cluster::keys::{ClusterAccess, Decision, LookupOutcome, MAX_PAGE};
 use rootlight_server::keys::{KeyChange, KeyLookup as _, KeyText, Quotas as _};
 
 use crate::servers::{Servers, wait_until};
@@ -65,12 +65,13 @@ async fn find(access: &ClusterAccess, number: u64) {
     assert_eq!(found.id, id(number));
 }
 
-/// Look-ups by level since the last call.
+/// Look-ups by outcome since the last call.
 struct Levels([u64; 3]);
 
 impl Levels {
     fn now(access: &ClusterAccess) -> [u64; 3] {
-        [Level::Memory, Level::Store, Level::Database].map(|level| access.metrics().lookups(level))
+        [LookupOutcome::Memory, LookupOutcome::Store, LookupOutcome::Database]
+            .map(|outcome| access.metrics().lookups(outcome))
     }
 
     fn since(&mut self, access: &ClusterAccess) -> [u64; 3] {

@@ -22,7 +22,7 @@ use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
 use super::key_cache::{CachedLookup, KeyCache};
 use super::lookups::Lookups;
-use super::metrics::{Level, ServiceMetrics};
+use super::metrics::{LookupOutcome, ServiceMetrics};
 use super::quotas::KeyCounters;
 use super::usage::UsageBook;
 use super::{key_copies, schema};
@@ -191,7 +191,7 @@ impl KeyLookup for ClusterAccess {
             let known = match cache.get(id) {
                 Some(_) if !changes.are_current() => return Err(Unavailable),
                 Some(known) => {
-                    metrics.lookup(Level::Memory);
+                    metrics.lookup(LookupOutcome::Memory);
                     known
                 }
                 None => {

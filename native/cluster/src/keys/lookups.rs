@@ -22,7 +22,7 @@ use tracing::debug;
 use super::connection::LazyConnection;
 use super::key_cache::{CachedLookup, KeyCache, Mark};
 use super::key_copies::{self, KeyCopy};
-use super::metrics::{Level, ServiceMetrics};
+use super::metrics::{LookupOutcome, ServiceMetrics};
 use super::rows::{self, VersionedKey};
 use crate::Seal;
 use crate::store::HotStore;
@@ -136,7 +136,7 @@ impl Lookups {
         };
         drop(pending);
         if !waits {
-            self.metrics.lookup(Level::Refused);
+            self.metrics.lookup(LookupOutcome::Refused);
         }
         waits.then_some(receiver).ok_or(Unavailable)
     }
@@ -152,7 +152,7 @@ impl Lookups {
             let asked = self.cache.mark();
             let missing = self.ask_store(ids, asked).await;
             for (id, copied) in self.pass_on(missing) {
-                self.answer_without_database(&id, copied, Level::Refused);
+                self.answer_without_database(&id, copied, LookupOutcome::Refused);
             }
         }
     }
@@ -206,7 +206,7 @@ impl Lookups {
         for (id, found) in ids.into_iter().zip(found) {
             match found {
                 Ok(Some(found)) if found.right_at == self.cache.newest() => {
-                    self.metrics.lookup(Level::Store);
+                    self.metrics.lookup(LookupOutcome::Store);
                     let record = if self.check_later(&id) {
                         self.cache.put(found.key, asked)
                     } else {
@@ -217,7 +217,7 @@ impl Lookups {
                 // The database is asked again beside it.
                 Ok(Some(found)) if !self.answers.load(Ordering::Relaxed) => {
                     self.check_later(&id);
-                    self.answer_without_database(&id, Some(found), Level::Failed);
+                    self.answer_without_database(&id, Some(found), LookupOutcome::Failed);
                 }
                 found => missing.push((id, found.ok().flatten())),
             }
@@ -226,17 +226,17 @@ impl Lookups {
     }
 
     /// Answers without the database: by what the store has, if it has the key.
-    fn answer_without_database(&self, id: &str, copied: Option<KeyCopy>, level: Level) {
+    fn answer_without_database(&self, id: &str, copied: Option<KeyCopy>, outcome: LookupOutcome) {
         let found = match copied {
             Some(KeyCopy { key: VersionedKey { mut record, .. }, .. }) => {
-                self.metrics.lookup(Level::Store);
+                self.metrics.lookup(LookupOutcome::Store);
                 // The database does not answer, so the key may have lost these rights.
                 record.rules.operator = false;
                 // The record is not remembered, so that the next look-up asks again.
                 Ok(CachedLookup::Key(Arc::new(record)))
             }
             None => {
-                self.metrics.lookup(level);
+                self.metrics.lookup(outcome);
                 Err(Unavailable)
             }
         };
@@ -264,7 +264,7 @@ impl Lookups {
             Err(error) => {
                 debug!("{} keys cannot be asked for: {error}", ids.len());
                 for (id, copied) in ids.iter().zip(copies) {
-                    self.answer_without_database(id, copied, Level::Failed);
+                    self.answer_without_database(id, copied, LookupOutcome::Failed);
                 }
                 return;
             }
@@ -272,13 +272,13 @@ impl Lookups {
         let mut missing: HashSet<&String> = ids.iter().collect();
         for key in &found {
             missing.remove(&key.record.id);
-            self.metrics.lookup(Level::Database);
+            self.metrics.lookup(LookupOutcome::Database);
             self.cache.seen(key.revision);
             let record = self.cache.put(key.clone(), asked);
             self.answer(&key.record.id, &Ok(CachedLookup::Key(record)));
         }
         for id in missing {
-            self.metrics.lookup(Level::Absent);
+            self.metrics.lookup(LookupOutcome::Absent);
             self.cache.put_absent(id);
             self.answer(id, &Ok(CachedLookup::Absent));
         }

@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 /// Where a key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum LookupOutcome {
     /// In the memory of the front end.
     Memory,
     /// In the store.
@@ -22,7 +22,7 @@ pub enum Level {
     Refused,
 }
 
-impl Level {
+impl LookupOutcome {
     const fn label(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -92,8 +92,8 @@ impl ServiceMetrics {
         registry.register("polls", help, self.polls.clone());
     }
 
-    pub(super) fn lookup(&self, level: Level) {
-        self.lookups.get_or_create_owned(&[("level", level.label())]).inc();
+    pub(super) fn lookup(&self, outcome: LookupOutcome) {
+        self.lookups.get_or_create_owned(&[("level", outcome.label())]).inc();
     }
 
     pub(super) fn decided(&self, by: Decision) {
@@ -129,8 +129,8 @@ impl ServiceMetrics {
     }
 
     /// Look-ups that ended so.
-    pub fn lookups(&self, level: Level) -> u64 {
-        self.lookups.get_or_create_owned(&[("level", level.label())]).get()
+    pub fn lookups(&self, outcome: LookupOutcome) -> u64 {
+        self.lookups.get_or_create_owned(&[("level", outcome.label())]).get()
     }
 
     /// Messages that were decided so.
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn labels_are_the_words_of_the_documentation() {
         let metrics = ServiceMetrics::default();
-        metrics.lookup(Level::Memory);
+        metrics.lookup(LookupOutcome::Memory);
         metrics.decided(Decision::Fallback);
         let mut registry = Registry::default();
         metrics.register(&mut registry);

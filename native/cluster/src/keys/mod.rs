@@ -28,5 +28,5 @@ pub use access::ClusterAccess;
 pub use admin::{ClusterKeys, KeyPage, MAX_PAGE};
 pub use changes::GRACE;
 pub use error::ClusterKeyError;
-pub use metrics::{Decision, Level, ServiceMetrics};
+pub use metrics::{Decision, LookupOutcome, ServiceMetrics};
 pub use reports::{DatabaseReport, DayUsage, FrontEndUsage, MAX_DAYS, ServiceUsage};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::state::AdminState;
-use crate::keys::{ClusterKeyError, DatabaseReport, Decision, Level};
+use crate::keys::{ClusterKeyError, DatabaseReport, Decision, LookupOutcome};
 
 /// Longest time that the database may take to tell its state.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -114,12 +114,12 @@ impl Overview {
             database: DatabaseOverview::ask(state).await,
             front_ends: state.access.metrics().front_ends(),
             lookups: LookupsOverview {
-                memory: level(Level::Memory),
-                store: level(Level::Store),
-                database: level(Level::Database),
-                absent: level(Level::Absent),
-                failed: level(Level::Failed),
-                refused: level(Level::Refused),
+                memory: level(LookupOutcome::Memory),
+                store: level(LookupOutcome::Store),
+                database: level(LookupOutcome::Database),
+                absent: level(LookupOutcome::Absent),
+                failed: level(LookupOutcome::Failed),
+                refused: level(LookupOutcome::Refused),
             },
             decisions: Decisions {
                 lease: by(Decision::Lease),
