@@ -110,16 +110,18 @@ impl TraceFilter {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
     }
 
-    /// Reads a filter, and refuses a range of blocks that the profile does not allow. `number` gives the block number of
-    /// each end of the range. Returns the filter with both numbers; `None` if `number` knows no block for one of them.
+    /// Reads a filter, and refuses a range of blocks that the profile does not allow. `height_of` gives the block number of
+    /// each end of the range. Returns the filter with both numbers; `None` if `height_of` knows no block for one of them.
     pub fn of_params(
         params: Params<'_>,
         hosted: bool,
-        number: impl Fn(&BlockParam) -> Option<u64>,
+        height_of: impl Fn(&BlockParam) -> Option<u64>,
     ) -> Result<Option<(Self, u64, u64)>, ParamError> {
         let rules = if hosted { &HOSTED } else { &NODE };
         let filter = Self::read(params, rules)?;
-        let (Some(from), Some(to)) = (number(&filter.from), number(&filter.to)) else { return Ok(None) };
+        let (Some(from), Some(to)) = (height_of(&filter.from), height_of(&filter.to)) else {
+            return Ok(None);
+        };
         rules.check(from, to)?;
         Ok(Some((filter, from, to)))
     }
@@ -128,8 +130,10 @@ impl TraceFilter {
         let given: Option<FilterObject<'_>> =
             params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
         let given = given.ok_or(ParamError::TraceFilter)?;
-        let count = number(given.count, rules.count, ParamError::TraceCountNegative, ParamError::TraceCount)?;
-        let after = number(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
+        let count =
+            number_up_to(given.count, rules.count, ParamError::TraceCountNegative, ParamError::TraceCount)?;
+        let after =
+            number_up_to(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
         let param = |raw: Option<&RawValue>, default| match raw {
             None => Ok(default),
             Some(raw) => traced_block(block_param(raw, false)),
@@ -165,7 +169,7 @@ impl TraceFilter {
 }
 
 /// Reads `after` or `count`: a JSON number, or a decimal number in a string, from 0 to `max`.
-fn number(
+fn number_up_to(
     given: Option<&RawValue>,
     max: usize,
     negative: ParamError,
