@@ -31,17 +31,6 @@ test('a node that gives no answer is not accused', async (t) => {
   });
 });
 
-test('a node on another branch is not accused, and one that names the same block or none is held to its word', async (t) => {
-  const sources = await openSources();
-  t.after(sources.close);
-  const { Session } = await sources.load('chain/session.ts');
-  const block = { number: '0x7', hash: `0x${'ab'.repeat(32)}` };
-  const shares = (result) => new Session({ exchange: async ([{ id }]) => [{ jsonrpc: '2.0', id, result }] }).sharesBlock(block);
-  assert.equal(await shares({ hash: `0x${'cd'.repeat(32)}` }), false);
-  assert.equal(await shares({ hash: block.hash }), true);
-  assert.equal(await shares(null), true);
-});
-
 test('a node that cannot prove state is said to be one, and the first question is one that it can prove', async (t) => {
   const stock = ['eth_getProof', 'rsk_getProof', 'rootlight_getWitness', 'rootlight_getBlockWitness'];
   const site = await behind(t, { tamper: (text, body) => stock.reduce((now, method) => changing(method, () => ({ error: { code: -32601, message: 'method not found' } }))(now, body), text) });

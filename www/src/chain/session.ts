@@ -56,6 +56,9 @@ export interface Block {
   readonly hashForMergedMining: string;
 }
 
+/** Whether an upstream means the proven block by a number, another one that is proven, too, or one that is not proven. */
+export type Branch = 'same' | 'other' | 'unproven';
+
 export class Session {
   readonly source: Source;
   /** Storage cells that the client had to see, by contract: what its execution of calls read. */
@@ -136,10 +139,20 @@ export class Session {
     return reports.reduce((sum, { lies }) => sum + lies, this.differences.size);
   }
 
-  /** Whether the upstream means the same block by its number. Who does not answer is held to what it says. */
-  async sharesBlock({ number, hash }: Block): Promise<boolean> {
+  /**
+   * The block that the upstream means by the number of a proven one. Another hash excuses the upstream only if a block with that hash is
+   * proven at that height, because anybody can name a hash. An upstream that names none is held to what it says.
+   */
+  async branchAt({ number, hash }: Block): Promise<Branch> {
     const claimed = (await this.claim('eth_getBlockByNumber', number, false).catch(() => null)) as Partial<Block> | null;
-    return typeof claimed?.hash !== 'string' || claimed.hash === hash;
+    if (typeof claimed?.hash !== 'string' || claimed.hash === hash || !/^0x[0-9a-f]{64}$/i.test(claimed.hash)) return 'same';
+    const before = await this.lies();
+    try {
+      const other = (await this.request('eth_getBlockByHash', claimed.hash, false)) as Block | null;
+      return other && other.hash !== hash && other.number === number ? 'other' : 'same';
+    } catch {
+      return (await this.lies()) > before ? 'same' : 'unproven';
+    }
   }
 
   /** Whether the upstream mines on request. Light clients and nodes of public networks do not know the methods of development chains. */

@@ -51,17 +51,24 @@ export function standing(level: string | undefined, verification: Verification |
     verification && evidenceView(verification));
 }
 
+/** That the node speaks about another block of this height, if it does: then nothing that it says is a lie. */
+export async function apart(session: Session, block: Block): Promise<HTMLElement | undefined> {
+  const branch = await session.branchAt(block);
+  if (branch === 'same') return undefined;
+  const more = branch === 'other' ? 'speaks about that one' : 'that one is not proven';
+  return el('p', { class: 'note warn' }, verdictBadge('unprovable'), ` The node names another block ${grouped(Number(block.number))} than the one that is proven here, and ${more}. The two cannot be compared.`);
+}
+
 /**
- * What a comparison of both sides comes to; a lie is counted. `branches` says whether the node may mean another block by the
- * number, so that it is asked for its hash first.
+ * What a comparison of both sides comes to; a lie is counted. `branches` says whether the node may mean another block than the
+ * proven one, which it may by a number, but not by a hash.
  */
 export async function comparison(session: Session, { lines, block }: Pick<AnswerCard, 'lines' | 'block'>, branches = true): Promise<HTMLElement | false> {
   const false_ = lines.filter(({ claimed, proven }) => claimed !== undefined && claimed !== proven);
-  if (false_.length > 0 && branches && !(await session.sharesBlock(block))) {
-    return el('p', { class: 'note warn' }, verdictBadge('unprovable'), ` The node names another block ${grouped(Number(block.number))} than the one that is proven here, and speaks about that one. The two cannot be compared.`);
-  }
+  const other = false_.length > 0 && branches && (await apart(session, block));
+  if (other) return other;
   if (false_.length > 0) {
-    session.caught(`${block.hash} ${false_.map(({ name, claimed }) => `${name} ${claimed}`).join()}`);
+    session.caught(`${block.hash} ${false_.map(({ name, claimed }) => `${name} ${clipped(claimed ?? '')}`).join()}`);
     return el('p', { class: 'note bad' }, verdictBadge('lie'), ' The two differ: what the node says is not what the chain commits to. The status above counts this lie.');
   }
   const silent = lines.some(({ claimed }) => claimed === undefined);

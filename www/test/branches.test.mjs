@@ -1,0 +1,98 @@
+// Blocks off the chain, and nodes that follow another branch or say that they do.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startBrowser } from './lib/browser.mjs';
+import { onPage } from './lib/page.mjs';
+import { call, serveFolder, startProgram } from './lib/site.mjs';
+import { openSources } from './lib/source.mjs';
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+const shownHead = (page, number) => page.waitForFunction((text) => document.querySelector('#head')?.textContent === text, `#${number}`);
+
+async function visit(page, hash, heading) {
+  await page.evaluate((to) => { location.hash = to; }, hash);
+  await page.waitForFunction((wanted) => document.querySelector('#page h1')?.textContent === wanted, heading);
+}
+
+/** Answers some calls by `replies`, a function of method and parameters, unless it returns undefined. */
+const answering = (replies) => (text, body) => {
+  const asked = JSON.parse(body);
+  const answers = [JSON.parse(text)].flat();
+  const changed = [asked].flat().map(({ id, method, params }) => {
+    const result = replies(method, params);
+    return result === undefined ? answers.find((each) => each.id === id) : { jsonrpc: '2.0', id, result };
+  });
+  return JSON.stringify(Array.isArray(asked) ? changed : changed[0]);
+};
+
+/** A chain that leaves block 2 out for another one. `leave` does so; the node still has the old block. `others` are four blocks of a third branch. */
+async function forking(t, replies = () => undefined) {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  const ask = (method, ...params) => call(program.url, method, ...params);
+  const start = await ask('evm_snapshot');
+  await ask('hardhat_mine', '0x4', '0x7');
+  const others = await Promise.all([1, 2, 3, 4].map((number) => ask('eth_getBlockByNumber', `0x${number}`, true)));
+  await ask('evm_revert', start);
+  await ask('evm_mine');
+  const snapshot = await ask('evm_snapshot');
+  const [from, to] = await ask('eth_accounts');
+  await ask('eth_sendTransaction', { from, to, value: '0x1', gas: '0x5208' });
+  const old = await ask('eth_getBlockByNumber', '0x2', true);
+  const short = { ...old, transactions: old.transactions.map(({ hash }) => hash) };
+  const raw = await ask('rsk_getRawBlockHeaderByNumber', '0x2');
+  const held = (method, [hash, full]) => (hash !== old.hash ? undefined : method === 'eth_getBlockByHash' ? (full ? old : short) : method === 'rsk_getRawBlockHeaderByHash' ? raw : undefined);
+  const site = await serveFolder(program.url, answering((method, params) => replies(method, params, short) ?? held(method, params)));
+  t.after(site.stop);
+  const leave = async () => {
+    await ask('evm_revert', snapshot);
+    await ask('hardhat_mine', '0x3');
+  };
+  return { site, old, others, leave };
+}
+
+test('a node that makes up the hash of another block is held to what it says', async (t) => {
+  const made = `0x${'ab'.repeat(32)}`;
+  const { site } = await forking(t, (method, params, old) => {
+    if (method === 'eth_getBlockByNumber' && params[0] === '0x2') return { ...old, hash: made };
+    return method === 'eth_getBalance' ? '0xde0b6b3a7640000' : undefined;
+  });
+  await onPage(browser, site, async (page) => {
+    await page.waitForSelector('#explorer .side.bad');
+    await page.waitForFunction(() => document.querySelector('#honest')?.textContent === 'not honest');
+    await visit(page, '#/block/2', 'Block 2');
+    assert.match(await page.textContent('#page .note.bad'), /^caught lying The two differ/);
+  });
+});
+
+test('another hash excuses a node only if a block of that height is proven', async (t) => {
+  const sources = await openSources();
+  t.after(sources.close);
+  const { Session } = await sources.load('chain/session.ts');
+  const block = { number: '0x7', hash: `0x${'ab'.repeat(32)}` };
+  const [hash, number] = [`0x${'cd'.repeat(32)}`, '0x7'];
+  const branch = (claimed, proven, lies = 0) => {
+    const session = new Session({ exchange: async ([{ id }]) => [{ jsonrpc: '2.0', id, result: claimed }] });
+    let asked = false;
+    session.provider = { requestWithLevel: async ({ method }) => {
+      if (method === 'rootlight_upstreams') return { result: [{ lies: asked ? lies : 0 }] };
+      asked = true;
+      return { result: proven instanceof Error ? await Promise.reject(proven) : proven };
+    } };
+    return session.branchAt(block);
+  };
+  assert.equal(await branch({ hash }, { hash, number }), 'other');
+  assert.equal(await branch({ hash }, null), 'same', 'a block that the node does not have');
+  assert.equal(await branch({ hash }, { hash, number: '0x6' }), 'same', 'of another height');
+  assert.equal(await branch({ hash: hash.toUpperCase().replace('0X', '0x') }, { hash: block.hash, number }), 'same', 'the same block');
+  assert.equal(await branch({ hash }, new Error('no header')), 'unproven');
+  assert.equal(await branch({ hash }, new Error('the header has another hash'), 1), 'same', 'caught on the way');
+  assert.equal(await branch({ hash: block.hash }, null), 'same');
+  assert.equal(await branch({ hash: 'no hash' }, null), 'same');
+  assert.equal(await branch(null, null), 'same');
+});
