@@ -17,8 +17,11 @@ export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readon
 const INVALID = -32602;
 const REVERTED: readonly unknown[] = [3, -32015];
 
-/** Whether an error says that a contract refused, which is an answer. */
-export const reverts = (error: unknown): boolean => REVERTED.includes((error as { code?: unknown } | null)?.code) || /\brevert/i.test(reasonOf(error));
+/** Whether an error says that a contract refused, which is an answer. Only the code says so: a node may write any text. */
+export const reverts = (error: unknown): boolean => REVERTED.includes((error as { code?: unknown } | null)?.code);
+
+/** The client's own part of an error's text. The rest is the words of a node. */
+export const ownPart = (reason: string): string => reason.replace(/\bupstream error\b[^]*/, '');
 
 /** Broken rules, which only false data breaks. */
 const RULES: readonly (readonly [RegExp, string])[] = [
@@ -41,17 +44,17 @@ const CAUSES: readonly (readonly [RegExp, string])[] = [
 
 /** Why something was refused, in a sentence for everybody; the exact text beside it is the error's own. */
 export const plainly = (reason: string): string =>
-  [...RULES, ...CAUSES].find(([pattern]) => pattern.test(reason))?.[1] ?? 'There is no proof of an answer, so there is no answer. The exact error says more.';
+  [...RULES, ...CAUSES].find(([pattern]) => pattern.test(ownPart(reason)))?.[1] ?? 'There is no proof of an answer, so there is no answer. The exact error says more.';
 
 /** The text of anything that was thrown. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String((error as { message?: unknown })?.message ?? error));
 
-/** The verdict that an error is. `lies` says whether a node was caught meanwhile. */
+/** The verdict that an error is. `lies` says whether a node was caught meanwhile, which no other verdict hides. */
 export function verdictOf(error: unknown, lies: boolean): Verdict {
   const code = (error as { code?: unknown } | null)?.code;
   if (error instanceof InputError || code === INVALID) return 'input';
-  if (reverts(error)) return 'reverted';
-  return lies ? 'lie' : 'unprovable';
+  if (lies) return 'lie';
+  return reverts(error) ? 'reverted' : 'unprovable';
 }
 
 /** The possible meanings of a revert without data. */

@@ -166,3 +166,17 @@ test('on a server’s page the chain in the tab starts on request and leaves the
     assert.equal(await page.textContent('#head'), '#0', 'the server’s chain');
   });
 });
+
+test('a transaction that was not sent has no receipt, whatever a node of a fork says', async (t) => {
+  const sources = await openSources();
+  t.after(sources.close);
+  const { Bench } = await sources.load('play/bench.ts');
+  const receipt = { status: '0x1', blockNumber: '0x2', transactionHash: '0xbb' };
+  const sent = (error) => {
+    const answers = { eth_getBlockByNumber: { transactions: ['0xaa', '0xbb'] }, eth_getTransactionReceipt: receipt };
+    const request = async ({ method }) => (method === 'eth_sendTransaction' ? Promise.reject(Object.assign(new Error(error.message), error)) : answers[method]);
+    return Object.assign(Object.create(Bench.prototype), { source: { chain: { request } }, changed() {} }).send({});
+  };
+  await assert.rejects(sent({ code: -32000, message: 'no proof of account 0x12: upstream error -32000: execution reverted' }), /upstream error/);
+  assert.equal(await sent({ code: 3, message: 'transaction reverted' }), receipt);
+});

@@ -31,6 +31,34 @@ test('a node that gives no answer is not accused', async (t) => {
   });
 });
 
+test('the words of a node decide no verdict', async (t) => {
+  const sources = await openSources();
+  t.after(sources.close);
+  const { plainly, verdictOf } = await sources.load('words.ts');
+  const told = (text) => ({ code: -32002, message: `Resource unavailable: no proof of account 0x12: upstream error -32000: ${text}` });
+  const refused = { code: 3, message: 'VM Exception while processing transaction: transaction reverted' };
+  assert.deepEqual([told('execution reverted'), refused, { ...refused, code: -32015 }].map((error) => verdictOf(error, false)), ['unprovable', 'reverted', 'reverted']);
+  assert.deepEqual([told('execution reverted'), refused].map((error) => verdictOf(error, true)), ['lie', 'lie'], 'no text hides a lie');
+  for (const text of ['no RSKBLOCK: tag', 'receiptsRoot', 'node 0xab is missing', 'proof of work', 'all are stock nodes', 'is older than', 'timed out']) {
+    assert.equal(plainly(told(text).message), 'The node gave no proof that holds. Another node may bring it.', text);
+  }
+  assert.match(plainly('header 0x12: no RSKBLOCK: tag'), /^No proof of work names this block/);
+});
+
+test('a node that answers for a proof that something reverted proves no revert', async (t) => {
+  const errors = [{ code: -32000, message: 'execution reverted' }, { code: 3, message: 'execution reverted', data: '0x' }, { code: -32015, message: 'transaction reverted' }];
+  for (const error of errors) {
+    const methods = ['eth_getProof', 'rsk_getProof', 'rootlight_getWitness', 'rootlight_getBlockWitness'];
+    const site = await behind(t, { tamper: (text, body) => methods.reduce((now, method) => changing(method, () => ({ error }))(now, body), text) });
+    await onPage(browser, site, async (page) => {
+      await openForm(page, 'Account');
+      await page.waitForSelector('#explorer .note[data-verdict]');
+      assert.equal(await page.getAttribute('#explorer .note[data-verdict]', 'data-verdict'), 'unprovable', JSON.stringify(error));
+      assert.match(await page.textContent('#explorer .note'), /upstream error.*reverted/, 'the exact error names the node’s');
+    });
+  }
+});
+
 test('a node that cannot prove state is said to be one, and the first question is one that it can prove', async (t) => {
   const stock = ['eth_getProof', 'rsk_getProof', 'rootlight_getWitness', 'rootlight_getBlockWitness'];
   const site = await behind(t, { tamper: (text, body) => stock.reduce((now, method) => changing(method, () => ({ error: { code: -32601, message: 'method not found' } }))(now, body), text) });

@@ -44,7 +44,7 @@ function standingOf({ el, grouped, networkName }: Tools, number: number, chainId
 
 /** Begins on the newest block that the page's light client has proven. `state` tells how far it is, and why it is refused. */
 async function begin(tools: Tools, session: Session, given: string, state: HTMLElement, show: Show, unproven: 'refuse' | 'trust' = 'refuse'): Promise<void> {
-  const { action, el, fill, forkOf, grouped, quantity, reasonOf } = tools;
+  const { action, el, fill, forkOf, grouped, ownPart, quantity, reasonOf } = tools;
   try {
     const url = nodeAt(tools, given);
     const { head: number, source } = session;
@@ -56,7 +56,7 @@ async function begin(tools: Tools, session: Session, given: string, state: HTMLE
     await show(chain, standingOf(tools, number, source.chainId, unproven), (bench) => findForm(tools, bench));
   } catch (error) {
     const reason = reasonOf(error);
-    if (!/proves no state/.test(reason)) return fill(state, el('span', { class: 'badge bad' }, 'refused'), ` ${reason}`);
+    if (!/proves no state/.test(ownPart(reason))) return fill(state, el('span', { class: 'badge bad' }, 'refused'), ` ${reason}`);
     fill(state, el('span', { class: 'badge warn' }, 'refused'), ' The node proves no balances, code and storage, so the chain was not started. ',
       action('Begin without proofs', () => begin(tools, session, given, state, show, 'trust')));
   }

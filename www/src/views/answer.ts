@@ -2,7 +2,7 @@
 import type { Block, Session, Verification } from '../chain/session.ts';
 import { grouped, safeText } from '../bytes.ts';
 import { type Child, el, fill } from '../dom.ts';
-import { reasonOf, type Verdict, VERDICTS, verdictOf, verdictWords } from '../words.ts';
+import { reasonOf, reverts, type Verdict, VERDICTS, verdictOf, verdictWords } from '../words.ts';
 import { evidenceView } from './evidence.ts';
 import { type Trail, trailView } from './trail.ts';
 
@@ -92,8 +92,9 @@ export async function answerView(session: Session, card: AnswerCard): Promise<HT
 export function refusalView(error: unknown, lies = false): HTMLElement {
   const reason = safeText(reasonOf(error));
   const verdict = verdictOf(error, lies);
+  const words = verdict === 'lie' && reverts(error) ? `A node was caught. ${verdictWords('reverted', reason)}` : verdictWords(verdict, reason);
   return el('div', { class: `note ${VERDICTS[verdict].kind}`, role: 'alert', 'data-verdict': verdict },
-    el('p', {}, verdictBadge(verdict), ' ', verdictWords(verdict, reason)),
+    el('p', {}, verdictBadge(verdict), ' ', words),
     verdict !== 'input' && el('details', {}, el('summary', {}, 'The exact error'), el('p', { class: 'mono break' }, reason)));
 }
 

@@ -12,11 +12,11 @@ import { Bench } from '../play/bench.ts';
 import { accountsTable, payForm } from '../play/money.ts';
 import { callPanel, deployForm } from '../play/programs.ts';
 import { timePanel } from '../play/time.ts';
-import { reasonOf } from '../words.ts';
+import { ownPart, reasonOf } from '../words.ts';
 
 const panel = (title: string, description: string, ...children: (Node | undefined)[]) => el('div', { class: 'card panel' }, el('h3', {}, title), el('p', { class: 'description' }, description), ...children);
 
-const tools = { action, el, field, fill, forkOf, form, grouped, InputError, interfaceOf, networkName, quantity, reasonOf, serverAddress, short, toAddress };
+const tools = { action, el, field, fill, forkOf, form, grouped, InputError, interfaceOf, networkName, ownPart, quantity, reasonOf, serverAddress, short, toAddress };
 
 /** The parts of the page that the script of forks needs. */
 export type Tools = typeof tools;
