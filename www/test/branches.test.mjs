@@ -56,6 +56,30 @@ async function forking(t, replies = () => undefined) {
   return { site, old, others, leave };
 }
 
+test('a block off the chain has no blocks on top, and the node that answers for its hash is not accused', async (t) => {
+  const { site, old, leave } = await forking(t);
+  await onPage(browser, site, async (page) => {
+    await shownHead(page, 2);
+    await visit(page, `#/block/${old.hash}`, 'Block 2');
+    assert.equal(await page.locator('#aside').count(), 0);
+    await leave();
+    await shownHead(page, 4);
+    for (const kind of ['block', 'tx']) {
+      await visit(page, '#/block/1', 'Block 1');
+      await visit(page, `#/${kind}/${old.hash}`, 'Block 2');
+      assert.equal(await page.textContent('#page header .mono'), old.hash);
+      assert.match(await page.textContent('#aside'), /not on the chain.*another block at this height/);
+      assert.match(await page.textContent('#page header'), /not on the chain$/);
+      assert.doesNotMatch(await page.textContent('#page'), /\d blocks? on top|Everything since/);
+      assert.equal(await page.textContent('#same'), 'The same as what is proven here.');
+    }
+    await page.locator('#aside a').click();
+    await page.waitForFunction((hash) => document.querySelector('#page header .mono')?.textContent !== hash, old.hash);
+    assert.match(await page.textContent('#page header'), /2 blocks on top$/);
+    assert.equal(await page.textContent('#honest'), 'honest so far');
+  });
+});
+
 test('a node that makes up the hash of another block is held to what it says', async (t) => {
   const made = `0x${'ab'.repeat(32)}`;
   const { site } = await forking(t, (method, params, old) => {

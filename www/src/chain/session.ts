@@ -180,8 +180,9 @@ export class Session {
     return this.request('eth_getBlockByNumber', number, false) as Promise<Block | null>;
   }
 
-  async verification(number: string): Promise<Verification | null> {
-    const evidence = (await this.request('rootlight_verification', number)) as Evidence | null;
+  /** What a block rests on. A number names the block of the chain, a hash also one off the chain. */
+  async verification(block: string | { readonly blockHash: string }): Promise<Verification | null> {
+    const evidence = (await this.request('rootlight_verification', block)) as Evidence | null;
     return evidence && { ...evidence, began: await this.began(evidence.start) };
   }
 

@@ -5,7 +5,7 @@ import { ago, digits, grouped, InputError, quantity, safeText, short } from '../
 import { el } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
 import type { MiningProof } from '../proof/mining.ts';
-import { comparison, refusalView, said } from '../views/answer.ts';
+import { comparison, heard, refusalView, said } from '../views/answer.ts';
 import { evidenceView } from '../views/evidence.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { bytesView, factsView, headingView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
@@ -28,8 +28,14 @@ export async function blockOf(session: Session, id: string): Promise<Block> {
   return block;
 }
 
-function steps(session: Session, block: Block, proof: MiningProof | undefined, depth: number): Step[] {
-  const above = depth === 0
+/** That a block is not on the chain, and which block is. */
+const asideView = ({ number }: Block): HTMLElement => el('p', { class: 'note warn', id: 'aside' },
+  'This block is not on the chain: the heaviest chain has ', link('block', String(Number(number)), 'another block at this height'), '. What happened in this one counts only if blocks of the chain have it, too.');
+
+function steps(session: Session, block: Block, proof: MiningProof | undefined, isAside: boolean, depth: number): Step[] {
+  const above: Step = isAside
+    ? { title: 'Not on the chain: no block of it is on top', holds: false, open: () => [asideView(block)] }
+    : depth === 0
     ? { title: 'The newest block: none on top yet', holds: true, open: () => [descriptionView('Each block that comes will name the hash of this one, and add its own work.')] }
     : { title: `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`, holds: true, open: () => [descriptionView('Each block above names the hash of the one below, so that all of them would have to be made again.')] };
   const [work, names] = workSteps(session, block, proof);
@@ -50,29 +56,34 @@ function steps(session: Session, block: Block, proof: MiningProof | undefined, d
 export async function blockPage(session: Session, id = 'latest'): Promise<HTMLElement> {
   const block = await blockOf(session, id);
   const number = Number(block.number);
-  const [verification, proof, claim] = await Promise.all([session.verification(block.number), miningProof(session, block), said(session, 'eth_getBlockByNumber', block.number, false)]);
+  // A hash may be that of a block off the chain, about which the number says nothing.
+  const isByHash = id === block.hash;
+  const question: [string, string, boolean] = isByHash ? ['eth_getBlockByHash', block.hash, false] : ['eth_getBlockByNumber', block.number, false];
+  const [verification, proof, claim] = await Promise.all([session.verification({ blockHash: block.hash }), miningProof(session, block), said(session, ...question)]);
+  const isAside = verification?.canonical === false;
   const told = claim as Partial<Block> | null | undefined;
-  const line = (name: string, key: keyof Block) => ({ name, claimed: told ? safeText(String(told[key])) : undefined, proven: String(block[key]) });
-  const compared = await comparison(session, { lines: [line('Hash', 'hash'), line('State', 'stateRoot'), line('Time', 'timestamp')], block }, false);
+  const line = (name: string, key: keyof Block) => ({ name, claimed: told ? heard(told[key] ?? 0, safeText) : undefined, proven: String(block[key]) });
+  const compared = await comparison(session, { lines: [line('Hash', 'hash'), line('State', 'stateRoot'), line('Time', 'timestamp')], block }, !isByHash);
   const { transactions } = block;
   const isMined = networkOf(session.source.chainId)?.isMined ?? false;
   return el('article', {},
     headingView(`Block ${grouped(number)}`, block.hash, verification),
+    isAside && asideView(block),
     el('p', { class: 'row' }, number > 0 && link('block', String(number - 1), '← the one before'), number < session.head && link('block', String(number + 1), 'the next one →')),
     factsView(
       ['Made', number === 0 ? 'the beginning' : `${ago(Number(block.timestamp))} (${new Date(1000 * Number(block.timestamp)).toISOString().replace('.000Z', ' UTC').replace('T', ' ')})`],
       ['Miner', link('address', block.miner)],
-      ['Parent', number === 0 ? 'none' : link('block', String(number - 1), short(block.parentHash, 6, 6))],
+      ['Parent', number === 0 ? 'none' : link('block', isAside ? block.parentHash : String(number - 1), short(block.parentHash, 6, 6))],
       ['Gas', `${grouped(Number(block.gasUsed))} of ${grouped(Number(block.gasLimit))}`],
       ['Difficulty', grouped(BigInt(block.difficulty))],
       ['Uncles', grouped(block.uncles.length)]),
-    verification && evidenceView(verification),
-    ladderView(steps(session, block, proof, Number(verification?.depth ?? 0))),
+    verification && !isAside && evidenceView(verification),
+    ladderView(steps(session, block, proof, isAside, Number(verification?.depth ?? 0))),
     el('section', { class: 'card', 'aria-label': 'Transactions' },
       el('h2', {}, `${grouped(transactions.length)} transaction${transactions.length === 1 ? '' : 's'}`),
       el('ol', { class: 'hashes' }, ...transactions.slice(0, LISTED).map((hash) => el('li', {}, link('tx', hash, short(hash, 12, 12))))),
       transactions.length > LISTED && el('p', { class: 'small' }, `The first ${LISTED} are listed.`)),
-    toolsView(session, compared, claim, ['eth_getBlockByNumber', block.number, false], { subject: 'header', document: block, name: `block-${number}.json` }),
+    toolsView(session, compared, claim, question, { subject: 'header', document: block, name: `block-${number}.json` }),
     proof && el('section', { class: 'card', 'aria-label': 'Proof of work' }, el('h2', {}, 'Proof of work'), drawing(proof, isMined)));
 }
 

@@ -34,8 +34,8 @@ export function headingView(title: string, id: string, verification: Verificatio
   const depth = Number(verification?.depth ?? 0);
   return el('header', { class: 'page-head' },
     el('h1', {}, title),
-    el('p', {}, el('span', { class: 'mono break' }, id), ' ', copyButton(id), levelBadge(undefined, verification),
-      el('span', { class: 'small' }, ` ${depth === 0 ? 'no block' : `${grouped(depth)} block${depth === 1 ? '' : 's'}`} on top`)));
+    el('p', {}, el('span', { class: 'mono break' }, id), ' ', copyButton(id), ...(verification?.canonical === false ? [el('span', { class: 'badge warn' }, 'not on the chain')] : [levelBadge(undefined, verification),
+      el('span', { class: 'small' }, ` ${depth === 0 ? 'no block' : `${grouped(depth)} block${depth === 1 ? '' : 's'}`} on top`)])));
 }
 
 /** What an answer rests on, in a line. The page of its block says more. */
@@ -91,7 +91,7 @@ const safeLines = (text: string): string => text.split('\n').map(safeText).join(
 /** The proof of work of a block; `undefined` for blocks that have none that can be shown. */
 export async function miningProof(session: Session, block: Block): Promise<MiningProof | undefined> {
   try {
-    const rawHeader = String(await session.request('rsk_getRawBlockHeaderByNumber', block.number));
+    const rawHeader = String(await session.request('rsk_getRawBlockHeaderByHash', block.hash));
     return prove({
       number: Number(block.number), hash: block.hash, rawHeader, coinbase: block.bitcoinMergedMiningCoinbaseTransaction,
       merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
