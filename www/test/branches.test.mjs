@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
-import { onPage } from './lib/page.mjs';
+import { logging } from './lib/contracts.mjs';
+import { changing, onPage } from './lib/page.mjs';
 import { call, serveFolder, startProgram } from './lib/site.mjs';
 import { openSources } from './lib/source.mjs';
 
@@ -80,6 +81,28 @@ test('a block off the chain has no blocks on top, and the node that answers for 
   });
 });
 
+test('a node that follows another branch is excused on the pages of blocks and of logs', async (t) => {
+  const state = { aside: false };
+  const { site, others, leave } = await forking(t, (method, params) => {
+    if (!state.aside) return undefined;
+    const found = /^eth_getBlockBy/.test(method) ? others.find(({ number, hash }) => params[0] === (method === 'eth_getBlockByHash' ? hash : number)) : undefined;
+    if (found) return params[1] ? found : { ...found, transactions: found.transactions.map(({ hash }) => hash) };
+    return method === 'eth_getLogs' ? [{ data: '0x' }] : undefined;
+  });
+  await onPage(browser, site, async (page) => {
+    await shownHead(page, 2);
+    await leave();
+    await shownHead(page, 4);
+    state.aside = true;
+    await visit(page, '#/block/2', 'Block 2');
+    assert.match(await page.textContent('#page .note.warn'), /names another block 2 .* and speaks about that one\. The two cannot be compared/);
+    await visit(page, '#/logs', 'Logs');
+    assert.match(await page.textContent('#page .note.warn'), /names another block 4 .* and speaks about that one\. The two cannot be compared/);
+    assert.equal(await page.locator('#page .bad').count(), 0);
+    assert.equal(await page.textContent('#honest'), 'honest so far');
+  });
+});
+
 test('a node that makes up the hash of another block is held to what it says', async (t) => {
   const made = `0x${'ab'.repeat(32)}`;
   const { site } = await forking(t, (method, params, old) => {
@@ -119,4 +142,31 @@ test('another hash excuses a node only if a block of that height is proven', asy
   assert.equal(await branch({ hash: block.hash }, null), 'same');
   assert.equal(await branch({ hash: 'no hash' }, null), 'same');
   assert.equal(await branch(null, null), 'same');
+});
+
+test('logs and receipts of a node are compared in all their bytes', async (t) => {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  const [from] = await call(program.url, 'eth_accounts');
+  const hash = await call(program.url, 'eth_sendTransaction', { from, data: logging('a text that is long enough to be shortened'), gas: '0x5b8d80' });
+  const change = { of: undefined };
+  const lying = (log) => ({ ...log, ...change.of?.(log) });
+  const logs = await call(program.url, 'eth_getLogs', { fromBlock: '0x0' });
+  const receipt = await call(program.url, 'eth_getTransactionReceipt', hash);
+  const changes = [changing('eth_getLogs', () => ({ result: logs.map(lying) })), changing('eth_getTransactionReceipt', () => ({ result: { ...receipt, logs: receipt.logs.map(lying) } }))];
+  const site = await serveFolder(program.url, (text, body) => changes.reduce((now, each) => each(now, body), text));
+  t.after(site.stop);
+  const middle = ({ data }) => ({ data: `${data.slice(0, 30)}00${data.slice(32)}` });
+  await onPage(browser, site, async (page) => {
+    for (const [of, says] of [[undefined], [() => ({ address: from }), `address "${from}"`], [middle, 'data "0x'], [() => ({ blockHash: hash }), `blockHash "${hash}"`]]) {
+      change.of = of;
+      await visit(page, '#/block/1', 'Block 1');
+      await visit(page, '#/logs', 'Logs');
+      assert.equal(await page.locator('#page .log li .note.bad').count(), says ? 1 : 0, says);
+      if (says) assert.ok((await page.textContent('#page .log li .note.bad')).startsWith(`caught lying The node says: ${says}`), says);
+      await visit(page, `#/tx/${hash}`, 'Transaction');
+      const counted = says && !says.startsWith('blockHash');
+      assert.equal(await page.locator('#page .note.bad').count(), counted ? 1 : 0, says);
+    }
+  });
 });

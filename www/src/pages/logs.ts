@@ -43,7 +43,7 @@ export async function logsPage(session: Session, contract = ALL, count = USUAL):
   const block = await session.block(quantity(Number(answer.filter.toBlock))) as Block;
   const work = await miningProof(session, block);
   const wrong = el('div', { 'aria-live': 'polite' });
-  const differs = !answer.agrees && el('p', { class: 'note bad' }, 'What the node says differs: see above.');
+  const differs = answer.differs !== undefined && el('p', { class: `note ${answer.differs}` }, 'What the node says differs: see above.');
   return el('article', {},
     el('h1', {}, 'Logs'),
     descriptionView('What contracts reported in the newest blocks. Each log stands in a receipt that its block commits to.'),

@@ -1,6 +1,6 @@
 // The explorer's logs: what contracts reported, each proven by its receipt.
 import type { Session, Verification } from '../chain/session.ts';
-import { equal, fromHex, grouped, InputError, quantity, short, toAddress } from '../bytes.ts';
+import { equal, fromHex, grouped, InputError, quantity, safeText, short, toAddress } from '../bytes.ts';
 import { addressOf, number, TRANSFER } from '../contracts/abi.ts';
 import { amountOf, type Decimals, decimalsOf } from '../contracts/decimals.ts';
 import { action, el, field, fill, form } from '../dom.ts';
@@ -8,7 +8,7 @@ import { keccak } from '../proof/hash.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { link } from '../pages/common.ts';
 import { valueOf } from './account.ts';
-import { heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
+import { apart, clipped, heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
 
 export interface Log {
@@ -65,14 +65,14 @@ export async function receiptTrail(session: Session, log: Log): Promise<HTMLElem
   return made;
 }
 
-/** One log; `claimed` is what the node says of it, `undefined` if the node answers nothing at all. */
+/** One log; `claimed` is what the node says of it if that is a lie. */
 function row(session: Session, log: Log, proven: string, claimed: string | undefined): HTMLElement {
   const proof = el('div');
   const show = action('Show its proof', () => receiptTrail(session, log).then((made) => fill(proof, made), (error) => fill(proof, refusalView(error))));
   return el('li', {},
     el('p', {}, el('span', { class: 'badge good' }, '✓'), ' ', el('strong', {}, proven)),
     el('p', { class: 'small' }, 'Block ', link('block', String(Number(log.blockNumber))), ' · contract ', link('address', log.address), ' · ', el('a', { href: `#/tx/${log.transactionHash}` }, 'its transaction')),
-    claimed !== undefined && claimed !== proven && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says: ${claimed}`),
+    claimed !== undefined && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says: ${claimed}`),
     show, proof);
 }
 
@@ -85,8 +85,32 @@ export interface LogsAnswer {
   readonly claim: unknown;
   /** The logs as a list, each beside a lie of the node about it. */
   readonly list: HTMLElement;
-  /** Whether the node says the same, as far as it says anything. */
-  readonly agrees: boolean;
+  /** That the node says something else, if it does: a lie, or about another branch. */
+  readonly differs: 'bad' | 'warn' | undefined;
+}
+
+/** The parts of a log that are compared. Words leave bytes out, in which a node may lie. */
+const PARTS = ['address', 'topics', 'data', 'blockNumber', 'blockHash'] as const;
+
+const inJson = (value: unknown): string => (JSON.stringify(value) ?? 'missing').toLowerCase();
+
+const placeOf = ({ transactionHash, logIndex }: Partial<Log>): string => inJson([transactionHash, logIndex]);
+
+/** What a node says of a log, if that is not what is proven. */
+function otherwise(other: Partial<Log> | undefined, log: Log, decimals: Decimals): string | undefined {
+  if (!other) return 'there is no such log';
+  const parts = PARTS.filter((part) => inJson(other[part]) !== inJson(log[part]));
+  if (parts.length === 0) return undefined;
+  const words = heard(other.data, () => meaning(other as Log, decimals)) ?? 'a log without data';
+  return safeText(clipped(words === meaning(log, decimals) ? parts.map((part) => `${part} ${inJson(other[part])}`).join(', ') : words));
+}
+
+/** The differences between the proven logs and a node's, in their order, and how many logs the node made up. */
+function compared(logs: readonly Log[], claim: unknown, decimals: Decimals): [readonly (string | undefined)[], number] {
+  if (!Array.isArray(claim)) return [[], 0];
+  const claims = new Map((claim as (Partial<Log> | null)[]).map((each) => [placeOf(each ?? {}), each ?? {}]));
+  const differences = logs.map((log) => otherwise(claims.get(placeOf(log)), log, decimals));
+  return [differences, claim.length - logs.filter((log) => claims.has(placeOf(log))).length];
 }
 
 /** Blocks that a question covers: a whole number from a visitor's text. */
@@ -104,29 +128,23 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   ]);
   const logs = (result as Log[]).slice().reverse();
   const decimals = await decimalsIn(session, logs.slice(0, SHOWN));
-  const answers = Array.isArray(claim);
-  const claims = (answers ? claim : []) as Partial<Log>[];
-  const told = (log: Log): string | undefined => {
-    const other = claims.find((each) => each?.transactionHash === log.transactionHash && each.logIndex === log.logIndex);
-    return other ? heard(other.data, () => meaning({ ...(other as Log), address: log.address }, decimals)) ?? 'a log without data' : answers ? 'there is no such log' : undefined;
-  };
-  let lies = 0;
-  const rows = logs.slice(0, SHOWN).map((log) => {
-    const [other, proven] = [told(log), meaning(log, decimals)];
-    if (other !== undefined && other !== proven) {
-      lies += 1;
-      session.caught(`log ${log.transactionHash} ${log.logIndex} ${other}`);
-    }
-    return row(session, log, proven, other);
-  });
-  const made = claims.length - logs.length;
+  const [differences, more] = compared(logs, claim, decimals);
+  const wrong = logs.flatMap((log, at) => (differences[at] === undefined ? [] : [`log ${log.transactionHash} ${log.logIndex} ${differences[at]}`]));
+  const block = wrong.length > 0 || more > 0 ? await session.block(filter.toBlock) : null;
+  const other = block && (await apart(session, block));
+  if (!other) for (const difference of wrong) session.caught(difference);
+  const rows = logs.slice(0, SHOWN).map((log, at) => row(session, log, meaning(log, decimals), other ? undefined : differences[at]));
+  const below = other ? 0 : differences.slice(SHOWN).filter((difference) => difference !== undefined).length;
+  const made = other ? 0 : more;
   if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
   const list = el('div', { class: 'found' },
     el('p', {}, logs.length === 0 ? 'There are no logs in these blocks, and that is proven, too: the headers’ blooms and receipts leave room for none.' : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}, the newest first. All receipts of each block were checked.`),
     logs.length > SHOWN && el('p', { class: 'small' }, `The newest ${SHOWN} are listed.`),
+    other,
+    below > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says something else of ${grouped(below)} that ${below === 1 ? 'is' : 'are'} not listed.`),
     made > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(made)} more, which do not exist.`),
     el('ul', { class: 'log' }, ...rows));
-  return { logs, filter, level, verification, claim, list, agrees: lies === 0 && made <= 0 };
+  return { logs, filter, level, verification, claim, list, differs: other ? 'warn' : wrong.length > 0 || made > 0 ? 'bad' : undefined };
 }
 
 /** The fields of a question about logs; `ask` gets what they hold. */
