@@ -95,3 +95,37 @@ test('native contracts are named, and the Bridge is no ordinary account', async 
     await page.waitForFunction(() => document.querySelector('#explorer .side.good')?.textContent.includes('the Bridge, a native contract'));
   });
 });
+
+test('a lie that is the same in words is a lie, and decimals that a node does not tell are none', async (t) => {
+  const state = {};
+  const told = (text, { id, method, params }) => {
+    const lie = method === 'eth_call' ? state[String(params[0].data).slice(0, 10)] : state[method];
+    return lie ? JSON.stringify({ jsonrpc: '2.0', id, ...lie }) : text;
+  };
+  const site = await behind(t, { tamper: (text, body) => told(text, JSON.parse(body)) });
+  const [from] = await call(site.node, 'eth_accounts');
+  // Answers every call with 2, also those for decimals and a balance.
+  const hash = await call(site.node, 'eth_sendTransaction', { from, data: '0x600a80600b6000396000f3600260005260206000f3', gas: '0x5b8d80' });
+  const { contractAddress } = await call(site.node, 'eth_getTransactionReceipt', hash);
+  const code = await call(site.node, 'eth_getCode', contractAddress, 'latest');
+  const [decimals, balanceOf, word] = ['0x313ce567', '0x70a08231', (value) => ({ result: `0x${value.toString(16).padStart(64, '0')}` })];
+  await onPage(browser, site, async (page) => {
+    const proven = async (name, button, label, words) => {
+      await openForm(page, name);
+      await page.getByLabel(label).fill(contractAddress);
+      await page.getByRole('button', { name: button }).click();
+      await page.waitForFunction((text) => document.querySelector('#explorer .side.good')?.textContent.includes(text), words);
+    };
+    const token = () => proven('Token', 'Prove the balance', 'Address of the token', '0.02');
+    state[decimals] = { error: { code: -32000, message: 'busy' } };
+    await token();
+    assert.equal(await page.locator('#explorer .bad').count(), 0);
+    Object.assign(state, { [decimals]: word(3), [balanceOf]: word(20) });
+    await token();
+    await page.waitForSelector('#explorer .side.bad');
+    assert.match(await page.textContent('#explorer .side.bad'), /0\.02, as 20 with other decimals/);
+    state.eth_getCode = { result: `${code.slice(0, -2)}00` };
+    await proven('Account', 'Prove the account', 'Address of an account', 'a contract of 10 bytes');
+    assert.match(await page.textContent('#explorer .side.bad'), /other code/);
+  });
+});

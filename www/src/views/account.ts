@@ -68,11 +68,13 @@ export function accountForm(session: Session): HTMLElement {
     const amount = (text: string) => rbtc(word256(text));
     const count = (text: string) => grouped(word256(text));
     const kind = (text: string) => whatItIs(address, text);
+    // Code of the same length is the same in words.
+    const saidKind = (text: string) => (/^a contract/.test(kind(text)) && kind(text) === read(code, kind) && text.toLowerCase() !== code ? 'other code' : kind(text));
     return answerView(session, {
       lines: [
         { name: 'Balance', claimed: heard(saidBalance, amount), proven: read(balance.result, amount) },
         { name: 'Transactions sent', claimed: heard(saidNonce, count), proven: read(nonce, count) },
-        { name: 'What it is', claimed: heard(saidCode, kind), proven: read(code, kind) },
+        { name: 'What it is', claimed: heard(saidCode, saidKind), proven: read(code, kind) },
       ],
       level: balance.level, block, verification, trails: [accountTrail(block, address, proof, 'Proof of the account')],
     });

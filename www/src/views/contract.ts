@@ -57,9 +57,16 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
     return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
   };
   const proof = await proofOf(session, block, to, cells);
+  const scale = says[2] ?? decimals;
+  const shown = read(balance, amount(decimals));
+  // Another number with other decimals may be the same in words.
+  const saidAmount = (answer: string) => {
+    const words = amount(scale)(answer);
+    return words === shown && number(answer) !== number(String(balance)) ? `${words}, as ${number(answer)} with other decimals` : words;
+  };
   return {
     lines: [
-      { name: 'Balance', claimed: heard(says[3], amount(says[2])), proven: read(balance, amount(decimals)) },
+      { name: 'Balance', claimed: heard(says[3], saidAmount), proven: shown },
       { name: 'Name', claimed: heard(says[0], label), proven: read(name, label) },
       { name: 'Symbol', claimed: heard(says[1], label), proven: read(symbol, label) },
     ],
