@@ -80,6 +80,19 @@ test('a node that proves no state is refused, and what it says has a colour of i
   });
 });
 
+test('a node that writes into an error that it proves no state is refused with its words', async (t) => {
+  const error = { code: -32000, message: 'busy, and proves no state' };
+  const changes = ['eth_getProof', 'rsk_getProof', 'rootlight_getWitness'].map((method) => changing(method, () => ({ error })));
+  const site = await behind(t, { tamper: (text, body) => changes.reduce((changed, change) => change(changed, body), text) });
+  await onPage(browser, site, async (page) => {
+    await shownHead(page, site.node);
+    await button(page, OFFER).click();
+    await button(page, 'Begin').click();
+    await told(page, 'upstream error -32000: busy, and proves no state');
+    assert.equal(await button(page, 'Begin without proofs').count(), 0);
+  });
+});
+
 test('a server that turns to another network while a chain goes on from it gives that chain nothing', async (t) => {
   const id = { chain: '0x21' };
   const site = await behind(t, { tamper: changing('eth_chainId', () => ({ result: id.chain })) });
