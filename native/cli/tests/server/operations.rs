@@ -20,16 +20,20 @@ use rootlight_server::service::{
 use rootlight_server::{Listen, Operations, Proxies, Server, ServerConfig};
 use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
 
-/// A service that answers with the address of its client, slowly if asked to, and that may be not ready.
+/// A service that answers with the address of its client, late if asked to, and that may be not ready.
 #[derive(Default)]
 struct Mirror {
     unready: AtomicBool,
+    /// A message that is held has arrived.
+    arrived: Notify,
+    /// Lets such a message be answered.
+    released: Notify,
 }
 
 impl Service for Mirror {
@@ -40,8 +44,9 @@ impl Service for Mirror {
     ) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let calls = |method| message.calls().any(|call| call.method == method);
-            if calls("slow") {
-                tokio::time::sleep(Duration::from_millis(700)).await;
+            if calls("held") {
+                self.arrived.notify_one();
+                self.released.notified().await;
             }
             let filler = if calls("large") { "0".repeat(200_000) } else { String::new() };
             let result = to_raw_value(&format!("{}{filler}", CallerId::of(caller).address)).unwrap();
@@ -356,17 +361,18 @@ async fn a_server_may_have_a_unix_socket_only() {
 
 #[tokio::test]
 async fn a_stop_lets_running_requests_of_websockets_finish() {
-    let mut server = mirror(Operations::default()).await;
+    let service = Arc::new(Mirror::default());
+    let mut server = serve(Operations::default(), service.clone()).await;
     let mut socket = connect_async(format!("ws://{}/", server.address)).await.unwrap().0;
-    socket.send(Message::text(r#"{"id":1,"method":"slow"}"#)).await.unwrap();
-    // The message must have arrived before the server stops.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    socket.send(Message::text(r#"{"id":1,"method":"held"}"#)).await.unwrap();
+    service.arrived.notified().await;
     server.stop.take().unwrap().send(()).unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let (status, reason) = server.observe("/readyz").await;
     assert!(status == 503 && reason.contains("stopping"), "{status} {reason}");
     assert_eq!(server.observe("/livez").await.0, 200);
     assert!(tokio::net::TcpStream::connect(server.address).await.is_err(), "no new connections");
+    service.released.notify_one();
     let answer = socket.next().await.unwrap().unwrap();
     assert!(answer.to_text().unwrap().contains("result"), "{answer:?}");
     match socket.next().await.unwrap().unwrap() {
@@ -381,12 +387,12 @@ async fn a_stop_lets_running_requests_of_websockets_finish() {
 async fn a_stop_ends_requests_that_take_longer_than_the_time_for_them() {
     let mut config = config();
     config.limits.drain_timeout = Duration::from_millis(300);
-    let mut server = common::start_service(config, Arc::new(Mirror::default())).await;
+    let service = Arc::new(Mirror::default());
+    let mut server = common::start_service(config, service.clone()).await;
     let mut socket = connect_async(server.ws("/")).await.unwrap().0;
-    socket.send(Message::text(r#"{"id":1,"method":"slow"}"#)).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    socket.send(Message::text(r#"{"id":1,"method":"held"}"#)).await.unwrap();
+    service.arrived.notified().await;
     server.stop.take().unwrap().send(()).unwrap();
-    // The answer would come first if the server waited for it.
     match socket.next().await.unwrap().unwrap() {
         Message::Close(Some(frame)) => assert_eq!(u16::from(frame.code), 1001),
         other => panic!("{other:?}"),
