@@ -77,7 +77,7 @@ test('a block off the chain has no blocks on top, and the node that answers for 
     await page.locator('#aside a').click();
     await page.waitForFunction((hash) => document.querySelector('#page header .mono')?.textContent !== hash, old.hash);
     assert.match(await page.textContent('#page header'), /2 blocks on top$/);
-    assert.equal(await page.textContent('#honest'), 'honest so far');
+    assert.equal(await page.textContent('#honest'), 'no lie caught so far');
   });
 });
 
@@ -99,7 +99,7 @@ test('a node that follows another branch is excused on the pages of blocks and o
     await visit(page, '#/logs', 'Logs');
     assert.match(await page.textContent('#page .note.warn'), /names another block 4 .* and speaks about that one\. The two cannot be compared/);
     assert.equal(await page.locator('#page .bad').count(), 0);
-    assert.equal(await page.textContent('#honest'), 'honest so far');
+    assert.equal(await page.textContent('#honest'), 'no lie caught so far');
   });
 });
 

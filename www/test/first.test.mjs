@@ -32,7 +32,7 @@ test('the first screen: one press, a node lies, a wallet shows the lie, and the 
     await page.getByRole('button', { name: 'Make the node honest again' }).click();
     await page.waitForFunction(() => document.querySelector('#shown')?.textContent === '10,001.6 RBTC');
     assert.equal(await page.locator('#demo .side.lie').count(), 0);
-    assert.match(await page.textContent('#status .strip-line'), new RegExp(`${new URL(site.url).host}: honest so far`), 'the server is not accused of the lie');
+    assert.match(await page.textContent('#status .strip-line'), new RegExp(`${new URL(site.url).host}: no lie caught so far`), 'the server is not accused of the lie');
   });
 });
 
@@ -40,7 +40,7 @@ test('the status line says the newest block, its age, honest nodes, what the cha
   const { site } = await withPayment(t);
   await onPage(browser, site, async (page) => {
     await page.waitForSelector('#age');
-    assert.match(await page.textContent('#status .strip-line'), /development chain#2 newest block, (just now|\d+ s ago).*[\d.:]+: honest so far.*checked from block 0, which is trusted.*forging it costs next to nothing: its work is not Bitcoin’s/);
+    assert.match(await page.textContent('#status .strip-line'), /development chain#2 newest block shown, (just now|\d+ s ago).*[\d.:]+: no lie caught so far.*checked from block 0, which is trusted.*a false chain costs next to nothing: its work is not Bitcoin’s/);
   });
   const sources = await openSources();
   t.after(sources.close);

@@ -32,7 +32,7 @@ test('a chain of one block is neither praised nor offered another one, and the s
     assert.equal(await page.locator('#search input').getAttribute('placeholder'), '0x… or 0');
     assert.equal(await page.getByRole('button', { name: 'Use a practice chain in this tab' }).count(), 0);
     await call(site.node, 'evm_mine');
-    await says(page, '#honest', /^honest so far$/);
+    await says(page, '#honest', /^no lie caught so far$/);
     await page.waitForFunction(() => document.querySelector('#search input').placeholder === '0x… or 1');
   });
 });
@@ -71,7 +71,7 @@ test('a light client is called one, with its upstreams, and not honest for an up
   const site = await startSite('light', '--network', 'regtest', '--upstream', dev.url);
   t.after(site.stop);
   await onPage(browser, site, async (page) => {
-    await says(page, '#status .strip-line', /the server’s light client: honest so far.*its upstream: 1 of 1 honest/);
+    await says(page, '#status .strip-line', /the server’s light client: no lie caught so far.*its upstream: 1 of 1 honest/);
     await page.getByText('The light client, as this page sees it').click();
     assert.match(await page.getByRole('region', { name: 'Upstreams of the light client' }).textContent(), new RegExp(`${dev.url}answers`));
     await dev.stop();

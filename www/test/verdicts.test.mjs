@@ -27,7 +27,7 @@ test('a node that gives no answer is not accused', async (t) => {
     await page.waitForSelector('#explorer .side.good');
     assert.match(await page.textContent('#explorer .answer > .note'), /^The node gives no answer of its own/);
     assert.equal(await page.locator('#explorer .bad').count(), 0);
-    assert.equal(await page.textContent('#honest'), 'honest so far');
+    assert.equal(await page.textContent('#honest'), 'no lie caught so far');
   });
 });
 
@@ -84,6 +84,9 @@ test('what a chain starts from is trusted, not verified, and no work of Bitcoin 
     assert.doesNotMatch(await page.textContent('.drawing'), /Bitcoin header|A Bitcoin block/);
     assert.equal(await page.textContent('#cost'), 'next to nothing');
     assert.match(await page.textContent('#rests'), /block 0, which is trusted/);
+    assert.match(await page.textContent('#status .levels:last-of-type'), /reverted.*lie refused.*trusted/);
+    const colours = await page.evaluate(() => ['.network', '#level'].map((part) => getComputedStyle(document.querySelector(`#status ${part}`)).backgroundColor));
+    assert.notEqual(colours[0], colours[1], 'a kind of chain is not in the colour of “proven”');
   });
 });
 

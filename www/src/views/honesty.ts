@@ -16,6 +16,8 @@ export interface Honesty {
   readonly isSilent: boolean;
   /** Whether the newest block is where the chain starts, so that nothing was proven yet. */
   readonly isTrusted: boolean;
+  /** Whether the chain is the tab's own, of which nobody asks for honesty. */
+  readonly isOwn: boolean;
 }
 
 const caught = (lies: number) => (lies > 0 ? el('span', { class: 'badge bad' }, `${grouped(lies)} ${lies === 1 ? 'lie' : 'lies'} caught`) : '');
@@ -30,10 +32,11 @@ function servedView(served: readonly Served[]): HTMLElement {
 }
 
 /** The parts of the status line about honesty. A block without a proof counts for no upstream. */
-export function honestyViews({ name, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
+export function honestyViews({ name, served, lies, isSilent, isTrusted, isOwn }: Honesty): HTMLElement[] {
+  if (isOwn && lies === 0 && !isSilent) return [];
   const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)
     : lies === 0 && isTrusted ? el('span', {}, el('b', { id: 'honest' }, 'nothing to check yet'), ': the first proof comes with the next block')
-    : el('span', {}, `${served.length > 0 ? 'the server’s light client' : name}: `, el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'honest so far'), caught(lies));
+    : el('span', {}, `${served.length > 0 ? 'the server’s light client' : name}: `, el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'no lie caught so far'), caught(lies));
   return served.length > 0 ? [own, servedView(served)] : [own];
 }
 

@@ -30,11 +30,13 @@ export interface Change {
   readonly moved: () => void;
 }
 
-const SHOWN: readonly Verdict[] = ['proven', 'lie', 'unprovable', 'input'];
+const SHOWN: readonly Verdict[] = ['proven', 'lie', 'unprovable', 'input', 'reverted'];
 
 function labels(): HTMLElement {
   return el('details', { class: 'levels' }, el('summary', {}, 'What do the labels mean?'),
     el('dl', {}, ...SHOWN.flatMap((verdict) => [el('dt', {}, verdictBadge(verdict)), el('dd', {}, VERDICTS[verdict].description)]),
+      el('dt', {}, el('span', { class: 'badge good' }, 'lie refused')),
+      el('dd', {}, 'A node lied, and no other node proved the true answer, so that none is shown.'),
       el('dt', {}, el('span', { class: 'badge warn' }, 'trusted')),
       el('dd', {}, 'The block where the chain starts here. Nobody proved it to the page: everything above it is proven, if this block is right.'),
       el('dt', {}, el('span', { class: 'badge' }, 'depth')),
@@ -104,10 +106,10 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
     const cost = network?.isMined ? forgery(verification?.attackCost ?? null, header?.bitcoin ?? '') : 'next to nothing';
     const part = (...children: (Node | string)[]) => el('span', {}, ...children);
     fill(strip, el('span', { class: 'badge network' }, name),
-      part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
-      ...honestyViews({ name: source.name, served, lies, isSilent: silent !== null, isTrusted: isTrusted(verification) }),
+      part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block shown', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
+      ...honestyViews({ name: source.name, served, lies, isSilent: silent !== null, isTrusted: isTrusted(verification), isOwn: source.kind === 'tab' }),
       part('checked from ', el('b', { id: 'rests' }, restsOn(verification, network?.isMined ?? false))),
-      cost ? part('forging it costs ', el('b', { id: 'cost' }, cost), network?.isMined ? '' : ': its work is not Bitcoin’s') : '');
+      cost ? part('a false chain costs ', el('b', { id: 'cost' }, cost), network?.isMined ? '' : ': its work is not Bitcoin’s') : '');
     tick();
     bar.hidden = true;
     fill(table, sourcesView(reports, served, source.name, lies));

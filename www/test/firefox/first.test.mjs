@@ -44,7 +44,7 @@ test('the page’s first screen: the chain, a lie and who notices it, and a sear
   t.after(site.stop);
   await call(site.node, 'evm_mine');
   await browser.open(`${site.url}/`);
-  await says('#status .strip-line', /development chain#1 newest block.*proven.*honest so far/);
+  await says('#status .strip-line', /development chain#1 newest block.*proven.*no lie caught so far/);
   await browser.run(async () => document.querySelector('#make-lie').click());
   await says('#shown', /^1,010,001\.6 RBTC$/);
   await says('#demo .side.good', /liar caught.*The node was caught/);
