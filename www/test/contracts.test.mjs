@@ -135,7 +135,9 @@ test('logs have a page with five steps, for the contract and the blocks that its
     await visit(page, `#/logs/${token}`, 'Logs');
     assert.equal(await page.locator('#page .log li').count(), 3);
     const steps = await climb(page);
-    assert.match(steps[2], /6 headers name the receipts/);
+    assert.match(steps[2], /The headers of blocks 0 to 5 \(block 0 is trusted\) name the receipts/);
+    assert.match(await page.textContent('#page .found'), /^3 logs in blocks 0 to 5 \(block 0 is trusted\), the newest first/);
+    assert.match(await page.textContent('#page'), /The page of each log’s transaction/);
     assert.ok(await page.evaluate(() => Boolean(document.querySelector('#page .found ~ .standing'))), 'the answer comes before what it rests on');
     assert.match(steps[3], /All receipts of 3 blocks/);
     await page.locator('#page .rung').nth(3).click();
@@ -145,7 +147,8 @@ test('logs have a page with five steps, for the contract and the blocks that its
     await page.waitForFunction(() => /how many blocks, from 1 to 2,000/.test(document.querySelector('#page .note.input')?.textContent ?? ''));
     await page.getByLabel('How many blocks').fill('1');
     await page.keyboard.press('Enter');
-    await page.waitForFunction(() => document.querySelector('#page')?.textContent.includes('There are no logs in these blocks'));
+    await page.waitForFunction(() => document.querySelector('#page')?.textContent.includes('There are no logs in block 5. That is proven, too'));
+    assert.doesNotMatch(await page.textContent('#page'), /each log’s transaction/, 'nothing is said of logs where there are none');
     assert.match((await climb(page)).join(), /All receipts that could hold one.*No log/s);
     await page.locator('#page .rung').nth(0).click();
     await visit(page, '#/logs', 'Logs');

@@ -87,7 +87,7 @@ test('nonsense of a node does not hide the proven answer', async (t) => {
     assert.deepEqual([nonce, kind], ['0', 'an ordinary account']);
     await openForm(page, 'Logs');
     await page.getByRole('button', { name: 'Prove the logs' }).click();
-    await page.waitForFunction(() => document.querySelector('#explorer')?.textContent.includes('There are no logs in these blocks'));
+    await page.waitForFunction(() => document.querySelector('#explorer')?.textContent.includes('There are no logs in block'));
     assert.match(await page.textContent('#explorer'), /The node names 2 more, which do not exist/);
   });
 });

@@ -22,7 +22,7 @@ test('block, transaction and account have pages with five steps, links, and proo
   t.after(() => rm(folder, { recursive: true, force: true }));
   await onPage(browser, site, async (page) => {
     const verified = async (subject) => {
-      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Proof as file' }).click()]);
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: subject === 'header' ? 'Header as file' : 'Proof as file' }).click()]);
       const file = join(folder, download.suggestedFilename());
       await download.saveAs(file);
       const said = await page.textContent('#page section[aria-label="What the node said"] code');

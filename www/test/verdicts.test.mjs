@@ -77,6 +77,10 @@ test('what a chain starts from is trusted, not verified, and no work of Bitcoin 
   await onPage(browser, site, async (page) => {
     assert.equal(await page.textContent('#level'), 'trusted');
     await page.waitForFunction(() => document.querySelector('.about .badge')?.textContent === 'trusted');
+    await page.evaluate(() => { location.hash = '#/block/0'; });
+    await page.waitForSelector('#same');
+    assert.equal(await page.textContent('#same'), 'The same as the trusted block.');
+    await page.evaluate(() => { location.hash = '#top'; });
     await call(site.node, 'evm_mine');
     await page.waitForFunction(() => document.querySelector('#level')?.textContent === 'proven');
     await page.getByRole('button', { name: 'Show the newest block' }).click();

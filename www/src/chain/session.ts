@@ -69,6 +69,8 @@ export class Session {
   private readonly differences = new Set<string>();
   private readonly changes = new Set<() => void>();
   head = 0;
+  /** The number of the block that the chain starts from if that block is trusted, as far as it was asked for. */
+  trusted: number | undefined;
   /** Whether no upstream proves state; false also while none has been asked. */
   lacksState = false;
 
@@ -199,6 +201,7 @@ export class Session {
     const checkpoint = (await this.request('rootlight_checkpoint')) as { number: string } | null;
     if (!kind || !checkpoint) return null;
     const number = Number(checkpoint.number);
+    this.trusted = /^(checkpoint|upstream)$/.test(kind) ? number : undefined;
     const header = await this.header(number);
     return header ? { kind, number, time: header.time } : null;
   }

@@ -75,14 +75,16 @@ export function toolsView(session: Session, compared: HTMLElement | false, claim
   const network = networkOf(session.source.chainId)?.option ?? 'mainnet';
   const check = file && el('code', { class: 'mono break' }, `rootlight verify ${file.subject} ${file.name} `, network !== 'mainnet' && el('span', { class: 'option' }, `--network ${network}`));
   const raw = JSON.stringify(claim, null, 1) ?? 'no answer';
+  const isHeader = file?.subject === 'header';
+  const isTrusted = isHeader && Number((file.document as Block).number) === session.trusted;
   return el('section', { class: 'card', 'aria-label': 'What the node said' },
     el('h2', {}, 'What the node said'),
-    compared || el('p', { id: 'same' }, claim === undefined || claim === null ? 'Nothing to compare.' : 'The same as what is proven here.'),
+    compared || el('p', { id: 'same' }, claim === undefined || claim === null ? 'Nothing to compare.' : `The same as ${isTrusted ? 'the trusted block' : 'what is proven here'}.`),
     el('details', {}, el('summary', {}, 'Its raw JSON'), el('pre', { class: 'mono raw', tabindex: '0' }, safeLines(raw.slice(0, LONGEST)))),
     el('div', { class: 'row' },
-      file && action('Proof as file', () => save(file)),
+      file && action(isHeader ? 'Header as file' : 'Proof as file', () => save(file)),
       command && copyButton(command, 'Copy as curl')),
-    el('p', { class: 'small' }, ...(check ? ['The file is checked offline by ', check, '.', file?.covers ? ` ${file.covers}` : ''] : ['The page of each log’s transaction gives its proof as a file.'])));
+    check && el('p', { class: 'small' }, 'The file is checked offline by ', check, '.', file?.covers ? ` ${file.covers}` : ''));
 }
 
 /** Escaped, but with its lines. */

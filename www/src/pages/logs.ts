@@ -4,7 +4,7 @@ import { grouped, quantity, toAddress } from '../bytes.ts';
 import { el } from '../dom.ts';
 import { refusalView, standing } from '../views/answer.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
-import { countOf, type Log, logsAnswer, type LogsAnswer, logsQuestion, receiptTrail, USUAL } from '../views/logs.ts';
+import { countOf, type Log, logsAnswer, type LogsAnswer, logsQuestion, rangeOf, receiptTrail, USUAL } from '../views/logs.ts';
 import { asked } from '../views/search.ts';
 import { bytesView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
@@ -22,11 +22,10 @@ async function roots(session: Session, logs: readonly Log[]): Promise<HTMLElemen
 
 /** The last three steps: all headers of the range, all receipts of blocks with logs, and these logs. */
 function steps(session: Session, { logs, filter }: LogsAnswer): Step[] {
-  const blocks = Number(filter.toBlock) - Number(filter.fromBlock) + 1;
   const [newest] = logs;
   const holding = new Set(logs.map(({ blockNumber }) => blockNumber)).size;
   return [
-    { title: `${grouped(blocks)} header${blocks === 1 ? '' : 's'} name${blocks === 1 ? 's' : ''} the receipts`, holds: true, open: () => [
+    { title: `The headers of ${rangeOf(session, filter)} name the receipts`, holds: true, open: () => [
       descriptionView('Each header names the one before it, the common hash of its block’s receipts, and a filter of their logs (a bloom): a log that the filter does not know is in none of them.'),
       later(el('div'), roots(session, logs), refusalView)] },
     { title: holding === 0 ? 'All receipts that could hold one' : `All receipts of ${grouped(holding)} block${holding === 1 ? '' : 's'}`, holds: true, open: () => [
@@ -48,7 +47,8 @@ export async function logsPage(session: Session, contract = ALL, count = USUAL):
     el('h1', {}, 'Logs'),
     descriptionView('What contracts reported in the newest blocks. Each log stands in a receipt that its block commits to.'),
     logsQuestion(address, count, (given, blocks) => asked(wrong, () => `#/logs/${given === '' ? ALL : toAddress(given)}/${countOf(blocks)}`)), wrong,
-    answer.list, standing(answer.level, answer.verification),
+    answer.list, answer.logs.length > 0 && el('p', { class: 'small' }, 'The page of each log’s transaction gives its proof as a file.'),
+    standing(answer.level, answer.verification),
     ladderView([...workSteps(session, block, work), ...steps(session, answer)]),
     toolsView(session, differs, answer.claim, ['eth_getLogs', answer.filter]));
 }

@@ -120,6 +120,12 @@ export function countOf(text: string): number {
   return count;
 }
 
+/** The blocks that a question covers, in words. */
+export function rangeOf({ trusted = -1 }: Session, { fromBlock, toBlock }: LogsAnswer['filter']): string {
+  const [from, to] = [Number(fromBlock), Number(toBlock)];
+  return `${from === to ? 'block' : `blocks ${grouped(from)} to`} ${grouped(to)}${from <= trusted && trusted <= to ? ` (block ${grouped(trusted)} is trusted)` : ''}`;
+}
+
 /** Asks for the logs of a contract, or of all, in the newest blocks. Lies of the node are counted. */
 export async function logsAnswer(session: Session, address: string, count: number): Promise<LogsAnswer> {
   const filter = { fromBlock: quantity(Math.max(0, session.head - count + 1)), toBlock: quantity(session.head), ...(address ? { address } : {}) };
@@ -138,7 +144,7 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   const made = other ? 0 : more;
   if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
   const list = el('div', { class: 'found' },
-    el('p', {}, logs.length === 0 ? 'There are no logs in these blocks, and that is proven, too: the headers’ blooms and receipts leave room for none.' : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}, the newest first. All receipts of each block were checked.`),
+    el('p', {}, logs.length === 0 ? `There are no logs in ${rangeOf(session, filter)}. That is proven, too: each header has a filter (a bloom) of its block’s logs.` : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'} in ${rangeOf(session, filter)}, the newest first. All receipts of each block were checked.`),
     logs.length > SHOWN && el('p', { class: 'small' }, `The newest ${SHOWN} are listed.`),
     other,
     below > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says something else of ${grouped(below)} that ${below === 1 ? 'is' : 'are'} not listed.`),
