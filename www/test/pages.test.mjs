@@ -49,6 +49,8 @@ test('block, transaction and account have pages with five steps, links, and proo
     const own = await call(site.node, 'eth_getRawTransactionByHash', hash);
     const { transactionsRoot, receiptsRoot } = await call(site.node, 'eth_getBlockByNumber', '0x1', false);
     assert.deepEqual(await page.locator('#page .ladder-panel .mono').allTextContents(), [transactionsRoot, own, hash, receiptsRoot]);
+    await page.locator('#page .rung').nth(3).click();
+    assert.match(await page.textContent('#page .ladder-panel'), /names, or stands whole in that one.*yellow.*Trie node 2 · stands whole in the one above · the hash of the value and its length, marked/, 'a receipt is too long to stand in the trie');
     assert.equal((await verified('receipt')).verified, true);
     await page.reload();
     await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Transaction', undefined, { timeout: 30_000 });

@@ -9,8 +9,8 @@ export interface PathNode {
   readonly bytes: Uint8Array;
   /** The child that leads on: its position in the bytes, which side it is, and whether it is embedded. */
   readonly next?: { readonly start: number; readonly end: number; readonly right: boolean; readonly embedded: boolean };
-  /** Where the value is, in the last node. */
-  readonly value?: { readonly start: number; readonly end: number };
+  /** Where the value is, in the last node; of a long one, its hash and its length. */
+  readonly value?: { readonly start: number; readonly end: number; readonly isLong: boolean };
 }
 
 export interface TriePath {
@@ -44,7 +44,7 @@ interface Node {
   readonly path: string;
   readonly left: Span | undefined;
   readonly right: Span | undefined;
-  readonly value: { readonly start: number; readonly end: number };
+  readonly value: { readonly start: number; readonly end: number; readonly isLong: boolean };
 }
 
 const bits = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
@@ -96,7 +96,7 @@ function read(bytes: Uint8Array): Node {
   const left = has(0x08) ? reader.child(has(0x02)) : undefined;
   const right = has(0x04) ? reader.child(has(0x01)) : undefined;
   if (left || right) reader.number();
-  return { path, left, right, value: { start: reader.at, end: bytes.length } };
+  return { path, left, right, value: { start: reader.at, end: bytes.length, isLong: has(0x20) } };
 }
 
 /** The nodes of `eth_getProof`, each of which is wrapped in RLP. */

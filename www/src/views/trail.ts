@@ -30,26 +30,27 @@ function marked({ bytes, next, value }: PathNode): HTMLElement {
 function describe(node: PathNode, last: boolean, found: boolean): string {
   if (node.next) return `the ${node.next.right ? 'right' : 'left'} branch, marked: ${node.next.embedded ? 'it is so short that it stands here whole' : 'the hash of the next trie node'}`;
   if (!last) return 'the path goes on';
-  return found ? 'the value, marked' : 'the path ends here, so there is nothing at this place';
+  return found ? `${node.value?.isLong ? 'the hash of the value and its length' : 'the value'}, marked` : 'the path ends here, so there is nothing at this place';
 }
 
-function step(node: PathNode, index: number, last: boolean, found: boolean): HTMLElement {
-  return el('li', {}, el('p', {}, el('strong', {}, `Trie node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${describe(node, last, found)}`), marked(node));
+function step(node: PathNode, index: number, { nodes, found }: TriePath): HTMLElement {
+  const name = nodes[index - 1]?.next?.embedded ? 'stands whole in the one above' : `hash ${short(toHex(node.hash), 4, 4)}`;
+  return el('li', {}, el('p', {}, el('strong', {}, `Trie node ${index + 1}`), ` · ${name} · ${describe(node, index === nodes.length - 1, found)}`), marked(node));
 }
 
 /** The rule for the nodes of a path. A node of a trie is never called only a node: that word is the server's. */
-export const LINKED = 'Each trie node must have the hash that the one above it names; the part that leads on is marked.';
+export const LINKED = 'Each trie node must have the hash that the one above it names, or stands whole in that one if it is short. What leads on is marked in yellow, the end of the path in the colour of “proven”.';
 
 export const trieTitle = (count: number): string => `${grouped(count)} trie node${count === 1 ? '' : 's'}`;
 
 /** The nodes of a path, one after the other. */
 export const nodeViews = (path: TriePath): HTMLElement =>
-  el('ol', { class: 'trail' }, ...path.nodes.map((node, at) => step(node, at, at === path.nodes.length - 1, path.found)));
+  el('ol', { class: 'trail' }, ...path.nodes.map((node, at) => step(node, at, path)));
 
 /** Draws a path; folded at first, because it is long. */
 export function trailView(trail: Trail): HTMLDetailsElement {
   const { block, path, root } = trail;
-  const nodes = path.nodes.map((node, at) => step(node, at, at === path.nodes.length - 1, path.found));
+  const nodes = path.nodes.map((node, at) => step(node, at, path));
   const good = path.linked && trail.holds;
   const count = path.nodes.length + 2;
   return el('details', { class: 'path' },
