@@ -87,7 +87,7 @@ const ADDRESS = /^0x[0-9a-f]{40}$/i;
 /** An address in lower case; throws for other text. */
 export function toAddress(text: string): string {
   const address = text.trim().toLowerCase();
-  if (!ADDRESS.test(address)) throw new InputError('an address is 0x and 40 hexadecimal digits');
+  if (!ADDRESS.test(address)) throw new InputError(`an address is 0x and 40 hexadecimal digits, not ${address.length} characters; 64 digits are a transaction or a block, a plain number is a block`);
   return address;
 }
 

@@ -7,6 +7,18 @@ import { refusalView } from './views/answer.ts';
 /** The functions that make each page from the rest of its address, by the first part. */
 const PAGES = { block: 'blockPage', tx: 'transactionPage', address: 'addressPage', token: 'tokenPage', logs: 'logsPage' } as const;
 
+/** What is looked for, in words. */
+const NAMES: Readonly<Record<keyof typeof PAGES, string>> = { block: 'the block', tx: 'the transaction', address: 'the address', token: 'the token', logs: 'the logs of' };
+
+/** Most characters of an address's text that are shown. */
+const LONGEST = 100;
+
+/** Leaves in the search field what a page is about, so that a mistake can be mended there. */
+function keepGiven(name: keyof typeof PAGES, given: string): void {
+  const field = document.querySelector<HTMLInputElement>('#search input');
+  if (field && field !== document.activeElement) field.value = name === 'logs' ? '' : given;
+}
+
 /** The parts of the address; `undefined` for the first page. */
 const parts = (): string[] | undefined => (location.hash.startsWith('#/') ? location.hash.slice(2).split('/') : undefined);
 
@@ -35,11 +47,15 @@ export async function route(session: Session | undefined): Promise<void> {
     return;
   }
   if (!isName(name)) return fill(root, back(), el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
+  const given = safeText(rest.join('/')).slice(0, LONGEST);
+  keepGiven(name, given);
   if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
   fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
   const before = await session.lies();
   const making = pages().then((made) => made[PAGES[name]](session, ...rest));
-  const made = await making.catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'), refusalView(error, (await session.lies()) > before)));
+  const made = await making.catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'),
+    el('p', { id: 'given' }, `Looked for: ${NAMES[name]} `, el('span', { class: 'mono break' }, given)),
+    refusalView(error, (await session.lies()) > before), (error as { next?: Node } | null)?.next));
   if (mine !== turn || session.isClosed) return;
   fill(root, back(), made);
   const heading = root.querySelector<HTMLElement>('h1');

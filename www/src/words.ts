@@ -38,7 +38,8 @@ const CAUSES: readonly (readonly [RegExp, string])[] = [
   [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node that proves state can: `rootlight light`, `follow` or `sidecar`.'],
   [/no response|Failed to fetch|HTTP status|timed? ?out/i, 'The node did not answer. The page asks it again by itself; press the button again in a moment.'],
   [/too old|stale|older than/i, 'The newest proven block is too old to answer from. The page waits for a newer one.'],
-  [/not known|unknown|no such|not found/i, 'The node does not know it, and that something exists nowhere cannot be proven. Look for a mistyped digit.'],
+  [/^no proven block has/, 'The node shows no transaction and no block with this hash. It may not be mined yet, be on another chain, or be kept back: another node may show it. Unlike missing logs, of which each header tells, a missing transaction cannot be proven: any block may hold it.'],
+  [/not known|unknown|no such|not found/i, 'The node does not know it. It may exist all the same: another node may show it. Look for a mistyped digit.'],
   [/no proof/i, 'The node gave no proof that holds. Another node may bring it.'],
 ];
 

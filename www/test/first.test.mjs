@@ -80,6 +80,7 @@ test('what is looked for leads to its page, and what is nothing of the kind is t
   await onPage(browser, site, async (page) => {
     await page.getByLabel('Address, transaction or block').fill('0x1234567890abcdef');
     await page.keyboard.press('Enter');
-    assert.match(await page.textContent('#search .note.input'), /^your input An address has 40 hexadecimal digits after 0x, a transaction 64; here are 16/);
+    assert.match(await page.textContent('#search .note.input'), /^your input An address has 40 hexadecimal digits after 0x, a transaction or a block 64; here are 16/);
+    assert.equal(await page.getByLabel('Address, transaction or block').inputValue(), '0x1234567890abcdef');
   });
 });

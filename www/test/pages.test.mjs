@@ -107,8 +107,14 @@ test('addresses that lead nowhere say why, in words of their verdict', async (t)
       await page.evaluate((to) => { location.hash = to; }, hash);
       await page.waitForFunction(([kind, source]) => new RegExp(source).test(document.querySelector(`#page .note.${kind}`)?.textContent ?? ''), [kind, words.source]);
     };
-    await says(`#/tx/0x${'77'.repeat(32)}`, 'warn', /^cannot be proven ?The node does not know it/);
-    await says('#/block/99', 'input', /Block 99 is above the newest proven one, 2/);
+    await says(`#/tx/0x${'77'.repeat(32)}`, 'warn', /^cannot be proven ?The node shows no transaction.*not be mined yet.*another chain.*another node may/);
+    assert.equal(await page.textContent('#given'), `Looked for: the transaction 0x${'77'.repeat(32)}`);
+    await says('#/block/99', 'input', /Block 99 is above the newest proven one, 2: it is not mined yet, or the node is behind/);
+    assert.equal(await page.locator('#page .note a').getAttribute('href'), '#/block/2');
+    assert.equal(await page.getByLabel('Address, transaction or block').inputValue(), '99');
+    await says('#/address/0x123', 'input', /not 5 characters; 64 digits are a transaction or a block, a plain number is a block/);
+    await says(`#/address/0x${'1'.repeat(3_000)}`, 'input', /not 3002 characters/);
+    assert.equal((await page.textContent('#given')).length, 'Looked for: the address '.length + 100);
     await says('#/address/<img src=x>', 'input', /An address is 0x/);
     await says('#/nothing', 'input', /not #\/nothing/);
     await says('#/__proto__', 'input', /addresses such as/);

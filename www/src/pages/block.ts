@@ -8,7 +8,7 @@ import type { MiningProof } from '../proof/mining.ts';
 import { comparison, heard, refusalView, said } from '../views/answer.ts';
 import { evidenceView } from '../views/evidence.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
-import { bytesView, factsView, headingView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, guided, headingView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** Most transactions that are listed. */
 const LISTED = 200;
@@ -22,7 +22,7 @@ export async function blockOf(session: Session, id: string): Promise<Block> {
   }
   if (id !== 'latest' && !/^\d{1,15}$/.test(id)) throw new InputError('a block is a number or a hash');
   const number = id === 'latest' ? session.head : Number(id);
-  if (number > session.head) throw new InputError(`block ${grouped(number)} is above the newest proven one, ${grouped(session.head)}`);
+  if (number > session.head) throw guided(new InputError(`block ${grouped(number)} is above the newest proven one, ${grouped(session.head)}: it is not mined yet, or the node is behind`), 'Blocks up to ', link('block', String(session.head)), ' can be shown.');
   const block = await session.block(quantity(number));
   if (!block) throw new Error(`block ${grouped(number)} is not known: this client proves blocks from its start on`);
   return block;

@@ -137,6 +137,9 @@ export function questionView(button: string, address: () => string, ...fields: C
   return el('div', {}, form({ class: 'form' }, () => asked(wrong, address), ...fields, el('div', {}, el('button', { class: 'button' }, button))), wrong);
 }
 
+/** An error with what to do next, which the page shows below it. */
+export const guided = (error: unknown, ...next: Child[]): unknown => Object.assign(Object(error), { next: el('p', { class: 'note' }, ...next) });
+
 /** Leaves out pages' own errors: a part that cannot be made says why at its place. */
 export function later(root: HTMLElement, work: Promise<Node>, problem: (error: unknown) => Node): HTMLElement {
   void work.then((made) => fill(root, made), (error) => fill(root, problem(error)));

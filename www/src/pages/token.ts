@@ -2,11 +2,12 @@
 import type { Session } from '../chain/session.ts';
 import { safeText, toAddress } from '../bytes.ts';
 import { el, field } from '../dom.ts';
+import { reverts } from '../words.ts';
 import { comparison } from '../views/answer.ts';
 import { HOLDER, tokenAnswer } from '../views/contract.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
-import { bytesView, factsView, headingView, link, miningProof, questionView, restsView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, guided, headingView, link, miningProof, questionView, restsView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** A token's file is about its contract: a balance is what the contract's code makes of it. */
 const COVERS = 'The file proves the account of the token’s contract and the storage cells that its code read; the balance follows by running that code on them.';
@@ -27,15 +28,17 @@ function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tok
 export async function tokenPage(session: Session, contract = '', holder = ''): Promise<HTMLElement> {
   const token = toAddress(contract);
   const who = holder === '' ? session.source.account ?? token : toAddress(holder);
-  const answer = await tokenAnswer(session, token, who);
-  const { block, lines, verification, proof, question, claim } = answer;
+  const answer = await tokenAnswer(session, token, who).catch((error: unknown) => {
+    throw reverts(error) ? guided(error, 'The contract ', link('address', token, token), ' does not answer as a token does: with name, symbol, decimals and balances.') : error;
+  });
+  const { block, lines: [balance, ...lines], verification, proof, question, claim } = answer;
   const work = await miningProof(session, block);
   const compared = await comparison(session, answer);
-  const input = el('input', { value: who, autocomplete: 'off', spellcheck: 'false', required: true });
+  const input = el('input', { autocomplete: 'off', spellcheck: 'false', required: true });
   return el('article', {},
     headingView('Token', token, verification),
     descriptionView('Its name and symbol are what the contract says: anybody may copy another token’s name, nobody its address.'),
-    factsView(...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Holder', link('address', who)], ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
+    factsView(['Holder', link('address', who)], ['Balance', balance?.proven, ' ', /^\d/.test(balance?.proven ?? '') && el('bdi', { class: 'small' }, safeText(lines[1]?.proven ?? ''))], ...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
     questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input, HOLDER)),
     restsView(block, verification),
     ladderView([...workSteps(session, block, work), stateStep(block), ...steps(answer)]),

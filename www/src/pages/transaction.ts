@@ -56,7 +56,7 @@ function namedStep({ transactions, transactionsRoot, receiptsRoot }: Block, tran
 }
 
 export async function transactionPage(session: Session, hash = ''): Promise<HTMLElement> {
-  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw new InputError('a transaction is 0x and 64 hexadecimal digits');
+  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw new InputError(`a transaction is 0x and 64 hexadecimal digits, not ${hash.length} characters; 40 digits are an address, a plain number is a block`);
   const receipt = (await session.request('eth_getTransactionReceipt', hash)) as Receipt | null;
   // The same digits may be a block's.
   if (!receipt) return blockPage(session, hash).catch(() => { throw new Error(`no proven block has a transaction or is a block with the hash ${short(hash)}: not known`); });

@@ -11,7 +11,7 @@ export function routeOf(text: string): string {
   if (/^0x[0-9a-f]{40}$/.test(given)) return `#/address/${given}`;
   if (/^0x[0-9a-f]{64}$/.test(given)) return `#/tx/${given}`;
   if (/^0x[0-9a-f]{1,12}$/.test(given)) return `#/block/${Number(given)}`;
-  if (/^0x[0-9a-f]*$/.test(given)) throw new InputError(`an address has 40 hexadecimal digits after 0x, a transaction 64; here are ${given.length - 2}`);
+  if (/^0x[0-9a-f]*$/.test(given)) throw new InputError(`an address has 40 hexadecimal digits after 0x, a transaction or a block 64; here are ${given.length - 2}`);
   throw new InputError('write an address or a transaction (0x and hexadecimal digits), or a block’s number');
 }
 
