@@ -80,7 +80,7 @@ test('a real block of the main network is drawn, and equal bytes light up togeth
     assert.deepEqual(tops, tops.map(() => tops[0]), 'fields of a row begin at one height');
     await page.locator('.bytes', { hasText: 'hash for merged mining' }).hover();
     const lit = await page.locator('.bytes.lit .name').allTextContents();
-    assert.deepEqual(lit, ['Rootstock header', 'hash for merged mining']);
+    assert.deepEqual(lit, ['hash of the Rootstock header', 'hash for merged mining']);
     assert.match(await page.textContent('.explain'), /Keccak-256 of the header/);
   });
 });
@@ -152,7 +152,7 @@ test('the explorer proves an account, a token, a call and logs, with every step 
     await fits(1);
     assert.deepEqual(await values('.good'), ['10,001.6 RBTC', '1', 'an ordinary account']);
     assert.deepEqual(await page.locator('#explorer .evidence li').allTextContents(), [
-      'Everything since the first block was checked here; that block is trusted as the node shows it, because every development chain has its own.',
+      'Everything since the first block was checked here; that block is trusted as the node shows it, because each chain of this kind has its own.',
     ]);
     await openForm(page, 'Token');
     await fits(2);
@@ -164,7 +164,7 @@ test('the explorer proves an account, a token, a call and logs, with every step 
     await page.waitForSelector('#explorer .log li');
     const logs = await page.locator('#explorer .log strong').allTextContents();
     assert.equal(logs.length, 3);
-    assert.match(logs[0], /^Transfer of 42, from 0xf39fd6…b92266/);
+    assert.match(logs[0], /^Transfer of 42, from 0xf39fd6e5…ffb92266/);
     await page.getByRole('button', { name: 'Show its proof' }).first().click();
     await fits(1);
     assert.match(await page.textContent('#explorer .trail'), /receipts root/);

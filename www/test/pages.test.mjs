@@ -31,7 +31,7 @@ test('block, transaction and account have pages with five steps, links, and proo
     };
     await find(page, '1', 'Block 1');
     const block = await climb(page);
-    assert.match(block[0], /The node made a header with practice work/);
+    assert.match(block[0], /The node worked on a header by itself/);
     assert.equal(await page.textContent('#page .why h2'), 'Why you can believe this');
     await page.evaluate(() => { location.hash = '#/block/0'; });
     await page.waitForFunction(() => document.querySelector('#page h1')?.textContent === 'Block 0');
@@ -153,6 +153,12 @@ test('on a phone the numbers of the steps are round, also beside two lines of te
     await find(page, hash, 'Transaction');
     const shapes = await page.evaluate(() => [...document.querySelectorAll('#page .rung .step')].map(({ offsetWidth, offsetHeight }) => offsetWidth === offsetHeight));
     assert.deepEqual(shapes, [true, true, true, true, true]);
+    assert.ok((await page.locator('#page .button.quiet').first().boundingBox()).height >= 40, 'a finger finds the button');
+    await find(page, '1', 'Block 1');
+    assert.ok((await page.getByRole('link', { name: 'the next one' }).boundingBox()).height >= 40);
+    await page.getByText('Byte by byte').click();
+    await page.waitForSelector('#page .explain', { state: 'attached' });
+    assert.equal(await page.locator('#page .explain').evaluate(({ offsetHeight }) => offsetHeight), 0, 'nothing is kept free at the end');
   }, { viewport: SIZES.phone });
 });
 

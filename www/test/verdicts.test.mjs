@@ -86,6 +86,7 @@ test('what a chain starts from is trusted, not verified, and no work of Bitcoin 
     await page.getByRole('button', { name: 'Show the newest block' }).click();
     await page.waitForFunction(() => document.querySelector('.drawing')?.textContent.includes('No Bitcoin miner took part'));
     assert.doesNotMatch(await page.textContent('.drawing'), /Bitcoin header|A Bitcoin block/);
+    assert.match(await page.textContent('.drawing'), /“RSKBLOCK:”.*hash of the Rootstock header/);
     assert.equal(await page.textContent('#cost'), 'next to nothing');
     assert.match(await page.textContent('#rests'), /block 0, which is trusted/);
     assert.match(await page.textContent('#status .levels:last-of-type'), /reverted.*lie refused.*trusted/);

@@ -47,7 +47,7 @@ const lastAmount = (answer: unknown): string => {
 
 function question(source: Source, lie: LieName, head: string): Question {
   const { account = '', token = '' } = source;
-  const who = short(account, 3, 3);
+  const who = short(account, 4, 4);
   if (lie === 'balance') {
     return { words: `How much does ${who} have?`, method: 'eth_getBalance', params: [account, head], read: (answer) => rbtc(BigInt(String(answer))) };
   }

@@ -26,8 +26,8 @@ const NETWORKS: Readonly<Record<number, Network>> = {
     work: 'This is a private network: its work costs nearly nothing.',
   },
   33: {
-    option: 'regtest', name: 'development chain', isMined: false, step: 'The node made a header with practice work',
-    work: 'This is a development chain: its node makes the work of each block by itself, for nothing. The steps are those of Rootstock, their weight is not.',
+    option: 'regtest', name: 'development chain', isMined: false, step: 'The node worked on a header by itself',
+    work: 'The node makes the work of each block by itself, for nothing. The steps are those of Rootstock, their weight is not.',
   },
 };
 

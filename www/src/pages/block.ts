@@ -45,7 +45,7 @@ function steps(session: Session, block: Block, proof: MiningProof | undefined, i
   return [
     work,
     length === 0
-      ? { title: 'The coinbase is all that the header names', holds: good('branch'), open: () => [descriptionView('The header’s work vouches for one transaction only, the coinbase, whose hash is the header’s Merkle root:'), bytesView(proof.coinbaseHash)] }
+      ? { title: 'The header contains the hash of the coinbase alone', holds: good('branch'), open: () => [descriptionView('The header’s work vouches for one transaction only, the coinbase, whose hash is the header’s Merkle root:'), bytesView(proof.coinbaseHash)] }
       : { title: `${length} Merkle step${length === 1 ? '' : 's'} to the coinbase`, holds: good('branch'), open: () => [descriptionView('The hash of the coinbase, and the neighbours that lead up to the header’s Merkle root.'), bytesView(proof.coinbaseHash), ...proof.steps.map(({ right }) => bytesView(right))] },
     { ...names, title: `The coinbase names block ${grouped(Number(block.number))}` },
     { title: `The block’s hash …${digits(proof.header.hash).slice(-4)}`, holds: good('hash'), open: () => [descriptionView('Keccak-256 of the header, computed here from its fields:'), bytesView(proof.header.hash)] },
@@ -90,7 +90,7 @@ export async function blockPage(session: Session, id = 'latest'): Promise<HTMLEl
 /** The proof of work with all its bytes, folded. */
 function drawing(proof: MiningProof, isMined: boolean): HTMLElement {
   const body = el('div');
-  const folded = el('details', {}, el('summary', {}, 'The proof of work, byte by byte'), body);
+  const folded = el('details', {}, el('summary', {}, 'Byte by byte'), body);
   folded.addEventListener('toggle', () => {
     if (folded.open && body.childElementCount === 0) later(body, draw(proof, isMined).then((drawn) => el('div', {}, el('h3', {}, `Why block ${grouped(proof.number)} counts`), drawn)), refusalView);
   });

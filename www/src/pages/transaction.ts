@@ -88,7 +88,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
       ['Amount', rbtc(BigInt(transaction.value))],
       ['Fee', rbtc(BigInt(transaction.gasPrice) * BigInt(receipt.gasUsed))],
       ['Result', resultOf(receipt)],
-      ['Place', link('block', String(Number(block.number))), `, transaction ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
+      ['At block', link('block', String(Number(block.number))), `, transaction ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
     restsView(block, verification),
     ladderView([
       ...workSteps(session, block, proof),

@@ -129,7 +129,7 @@ export function callPanel(bench: Bench): HTMLElement {
   const update = () => {
     if (bench.contracts.length === known) return;
     known = bench.contracts.length;
-    options(contract, bench.contracts.map(({ address, name }) => [address, `${name} · ${short(address, 3, 3)}`]));
+    options(contract, bench.contracts.map(({ address, name }) => [address, `${name} · ${short(address, 4, 4)}`]));
     contract.value = bench.contracts[0]?.address ?? '';
     open();
   };

@@ -17,7 +17,7 @@ function stage(number: number, title: string, description: string, ...children: 
 function tries(target: bigint): string {
   const count = (1n << 256n) / (target > 0n ? target : 1n);
   const size = count.toString().length;
-  if (size <= 6) return `${grouped(count)} tries on average: work is nearly free on a development chain`;
+  if (size <= 6) return `${grouped(count)} tries on average: work is nearly free on this chain`;
   const names = ['thousand', 'million', 'billion', 'trillion', 'quadrillion', 'quintillion', 'sextillion', 'septillion'];
   const step = Math.min(names.length, Math.floor((size - 1) / 3));
   return `about ${grouped(count / 10n ** BigInt(3 * step))} ${names[step - 1]} tries on average`;
@@ -84,7 +84,7 @@ function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTM
   if (hasTag) {
     fields.push(
       { name: '“RSKBLOCK:”', bytes: TAG, description: 'The tag, in ASCII, by which Rootstock finds its own bytes in the transaction.', kind: 'key' },
-      { name: 'Rootstock header', bytes: tail.subarray(at, at + keccakBytes), description: 'The hash for merged mining of the Rootstock header below. Changing anything in that header changes these bytes, and with them every hash above.', link: 'commit', kind: 'key' });
+      { name: 'hash of the Rootstock header', bytes: tail.subarray(at, at + keccakBytes), description: 'The hash for merged mining of the Rootstock header below. Changing anything in that header changes these bytes, and with them every hash above.', link: 'commit', kind: 'key' });
     if (hasForkDetection) {
       fields.push(
         { name: 'fork detection', bytes: tail.subarray(at + 20, at + 28), description: 'A trace of earlier headers and uncles, by which a hidden chain can be told apart (RSKIP-110).' },

@@ -28,7 +28,7 @@ export function bitcoinWords(bitcoin: BitcoinEvidence | null): string[] {
 export function startWords({ kind, number, time }: Start): string {
   const since = number === 0 ? 'the first block' : `block ${grouped(number)} (${ago(time)})`;
   if (kind === 'checkpoint') return `Everything since ${since} was checked here; that block is trusted.`;
-  if (kind === 'upstream') return `Everything since ${since} was checked here; that block is trusted as the node shows it, because every development chain has its own.`;
+  if (kind === 'upstream') return `Everything since ${since} was checked here; that block is trusted as the node shows it, because each chain of this kind has its own.`;
   return `No block is trusted: the chain starts by ${kind}, and the work since ${since} counts.`;
 }
 

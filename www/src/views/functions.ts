@@ -20,7 +20,7 @@ export function functionView(given: ContractFunction, ways: readonly Way[], { re
   const [main, ...others] = ways;
   return form({ class: 'function' }, async () => main?.[1](data),
     el('p', {}, el('code', { class: 'mono break' }, safeText(signatureOf(given)))),
-    inputs.length > 0 && el('div', { class: 'two' }, ...inputs.map((input, at) => field(safeText(given.inputs[at]?.name || `argument ${at + 1}`), input, given.inputs[at]?.type))),
+    inputs.length > 0 && el('div', { class: 'two' }, ...inputs.map((input, at) => field(safeText(given.inputs[at]?.name || `argument ${at + 1}`), input, `Type: ${given.inputs[at]?.type}.`))),
     description && el('p', { class: 'small' }, description),
     el('div', { class: 'row' }, main && el('button', { class: 'button main' }, main[0]), ...others.map(([name, work]) => action(name, () => work(data)))),
     result);

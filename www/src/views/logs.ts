@@ -41,8 +41,8 @@ export function meaning(log: Log, decimals: Decimals): string {
   const [event, from, to] = log.topics;
   if (event === TRANSFER && from && to) {
     const amount = number(log.data);
-    const source = BigInt(from) === 0n ? 'new tokens' : `from ${short(addressOf(from), 3, 3)}`;
-    return `Transfer of ${amount === undefined ? '?' : amountOf(amount, log.address, decimals)}, ${source}, to ${short(addressOf(to), 3, 3)}`;
+    const source = BigInt(from) === 0n ? 'new tokens' : `from ${short(addressOf(from), 4, 4)}`;
+    return `Transfer of ${amount === undefined ? '?' : amountOf(amount, log.address, decimals)}, ${source}, to ${short(addressOf(to), 4, 4)}`;
   }
   return event ? `event ${short(event, 4, 4)}, data ${short(log.data, 8, 8)}` : `data ${short(log.data, 8, 8)}`;
 }
