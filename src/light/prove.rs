@@ -332,11 +332,9 @@ fn uncle_headers(fetch: &UpstreamFetch, network: &Network) -> Result<Vec<Header>
             Err(failure) => return Err(Cause::Call(failure.clone())),
             Ok(raw) => raw,
         };
-        if is_null(raw) && fetch.attempt() == ALL_PLACES {
-            break;
-        }
+        // The header may count more uncles than it commits to.
         if is_null(raw) {
-            return Err(Cause::Withheld);
+            break;
         }
         let uncle = header(raw.get(), None, network).map_err(hidden)?;
         uncles.push(uncle.into_header());

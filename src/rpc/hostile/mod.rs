@@ -259,6 +259,12 @@ fn lists_of_uncles_wait_for_no_other_branch() {
     }
 }
 
+/// Such a block's list ends before the count of its header does.
+#[test]
+fn no_upstream_is_blamed_for_a_header_that_counts_too_many_uncles() {
+    scenario(72_348, &mut ScenarioTally::default());
+}
+
 /// The seeds of a run: those that the environment names, or as many as usual.
 fn seeds(usual: u64) -> Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
