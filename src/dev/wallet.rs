@@ -56,7 +56,7 @@ pub enum UnlockError {
 /// Keys of accounts, in memory only.
 #[derive(Debug, Clone, Default)]
 pub struct Wallet {
-    /// Accounts in the order in which they were added; `eth_accounts` lists them first.
+    /// Accounts that were added without a passphrase, in the order of adding; `eth_accounts` lists them first.
     initial: Vec<Address>,
     open: BTreeMap<Address, UnlockedKey>,
     sealed: BTreeMap<Address, EncryptedKey>,

@@ -25,7 +25,8 @@ pub enum TransactionLocation {
     Unknown,
 }
 
-/// The blocks of a chain at one head. Everything that it returns is proven.
+/// The blocks of a chain at one head. Everything that it returns is proven, but that a transaction is pending or unknown may
+/// rest on the word of upstreams.
 pub trait Chain {
     /// The settings and limits that hold for all requests on this view.
     fn policy(&self) -> &Policy<'_>;

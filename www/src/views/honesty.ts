@@ -10,7 +10,9 @@ export const kindOf = (served: readonly Served[]): string => (served.length > 0 
 export interface Honesty {
   /** The name of the page's own upstream. */
   readonly name: string;
+  /** The upstreams that the server names, by its own word; none if the server is a node. */
   readonly served: readonly Served[];
+  /** How many lies of the server itself this page has caught. */
   readonly lies: number;
   /** Whether the server does not answer now. */
   readonly isSilent: boolean;
@@ -31,7 +33,7 @@ function servedView(served: readonly Served[]): HTMLElement {
   return el('span', {}, `its ${one ? 'upstream' : 'upstreams'}: `, el('b', { id: 'served' }, `${good} of ${served.length}`), ' honest', quiet > 0 ? `, ${quiet} without an answer` : '', caught(lies));
 }
 
-/** The parts of the status line about honesty. A block without a proof counts for no upstream. */
+/** The parts of the status line about honesty. While the newest block is the trusted start, nothing was checked yet. */
 export function honestyViews({ name, served, lies, isSilent, isTrusted, isOwn }: Honesty): HTMLElement[] {
   if (isOwn && lies === 0 && !isSilent) return [];
   const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)

@@ -144,7 +144,7 @@ impl StoredIndex {
         Ok(first > 0)
     }
 
-    /// Returns `false` if a row cannot be decoded.
+    /// Adds the stored rows from `first` to `last` of these terms. Returns `false` if a row cannot be decoded.
     fn read_stored(
         store: &ChainStore,
         terms: &[TermKey],
@@ -164,6 +164,7 @@ impl StoredIndex {
     }
 }
 
+/// The number of the row with this key. The blocks of a row are consecutive.
 fn row_of(key: &RowKey) -> u64 {
     key[16..].iter().fold(0, |row, byte| row << 8 | u64::from(*byte))
 }
@@ -259,7 +260,7 @@ impl BlockIndex for StoredIndex {
         Box::new(IndexSearch::new(self, groups, from, to, interrupt))
     }
 
-    /// Blocks that leave a stored chain stay stored, and so do their entries.
+    /// 0, since nobody has to make this index again: blocks that leave a stored chain stay stored, and so do their entries.
     fn added(&self) -> u64 {
         0
     }

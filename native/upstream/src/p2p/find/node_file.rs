@@ -14,7 +14,7 @@ pub const FILE: &str = "nodes.json";
 /// Version of the form.
 const VERSION: u64 = 1;
 
-/// Longest file that is read, in bytes: a full book has less.
+/// Longest file that is read, in bytes. The file of a full `NodeBook` is shorter.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, Serialize, Deserialize)]
