@@ -55,7 +55,7 @@ async function first(options) {
   const balance = await provider.request({ method: 'eth_getBalance', params: [`0x${'11'.repeat(20)}`, 'latest'] });
   const time = performance.now();
   const head = Number(await provider.request({ method: 'eth_blockNumber' }));
-  // The client writes its last headers before the page goes.
+  // The client stores its last headers within this time, before the page is closed.
   await new Promise((resolve) => setTimeout(resolve, 500));
   provider.close();
   return { time, head, balance };

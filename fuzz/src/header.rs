@@ -102,7 +102,7 @@ fn check_injective(header: &Header, mut other: Header, rlp: &[u8], changed: &[u8
         return;
     }
     if *header == other {
-        // One of the two forms lacks the optional base event, which counts as empty.
+        // The header with an empty base event and the one without that optional field are equal.
         assert!(header.shape.base_event_optional && header.base_event.is_empty());
         return;
     }

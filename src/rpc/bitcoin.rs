@@ -48,7 +48,7 @@ fn serve(
     done(&view.bitcoin().map(|bitcoin| encode(bitcoin, from, count)), Level::Local)
 }
 
-/// The height that a parameter states. A number that does not fit becomes the largest height, at which there is no block.
+/// The height that a parameter states. A number above 32 bits becomes the largest height, at which there is no block.
 fn height(number: U256) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

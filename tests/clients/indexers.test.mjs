@@ -1,5 +1,6 @@
-// What Blockscout (variant rsk), graph-node, Ponder, the Safe transaction service, OpenZeppelin's relayer and the bundlers Skandha
-// and Rundler ask a node, as lists of requests in the form of their sources, played against a development chain and against a light client of it, which proves the same answers.
+// The requests of Blockscout (variant rsk), graph-node, Ponder, the Safe transaction service, OpenZeppelin's relayer and the
+// bundlers Skandha and Rundler, in the form of their sources. The tests send them to a development chain and to a light client of
+// that chain, which proves the same answers.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createPublicClient, createWalletClient, encodeFunctionData, http, keccak256, toHex } from 'viem';

@@ -170,7 +170,7 @@ test('the bytes of a transaction are those that have its hash, or none', async (
   const transaction = await call(site.node, 'eth_getTransactionByHash', hash);
   assert.equal(encoded(transaction, hash), await call(site.node, 'eth_getRawTransactionByHash', hash));
   assert.equal(encoded({ ...transaction, nonce: '0x1' }, hash), undefined);
-  // The miners' pay has numbers in another form.
+  // A REMASC transaction, which pays the miners, encodes its numbers in another form.
   const { transactions } = await call(site.node, 'eth_getBlockByNumber', '0x1', true);
   const pay = transactions.at(-1);
   assert.equal(encoded(pay, pay.hash), undefined);

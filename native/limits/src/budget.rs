@@ -51,7 +51,7 @@ pub struct Budget {
 /// Bytes taken from a budget. Dropping them gives them back.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    /// The bytes in the budget itself; `None` for no bytes.
+    /// The permit for the bytes of the whole budget; `None` if no bytes are reserved.
     permit: Option<OwnedSemaphorePermit>,
     /// The same bytes in narrower limits, if there are any.
     narrower: Vec<(SubBudget, OwnedSemaphorePermit)>,
@@ -310,8 +310,8 @@ impl Reservation {
 
 /// Milliseconds since some moment before the first call of this function, at least one.
 pub fn milliseconds() -> u64 {
-    // Tests that stop the clock of their runtime read earlier times than other tests of the same process. All these times come
-    // after a start that lies an hour back.
+    // A test with a stopped clock may read earlier times than other tests of its process. The start lies an hour back, so that no
+    // time is before it.
     const BEFORE: Duration = Duration::from_secs(3_600);
     // A static, because all readings count from the same moment.
     static START: LazyLock<Instant> =

@@ -1,4 +1,4 @@
-//! The caller of a message, as far as limits tell callers apart.
+//! The identity of a caller by which limits tell callers apart.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(BTreeSet::from(pages.map(page)).len(), pages.len());
         assert_eq!(pages.map(page), pages.map(page));
         assert_eq!(CallerId::of(&at(Some("https://a.example"), Some(7))).page, 0);
-        // One page can have many origins, so that all are one asker beside the programs.
+        // An attacker can open pages of many origins, so all foreign pages of an address are one asker beside its programs.
         let asker = |page| CallerId::of(&at(page, None)).asker();
         let [program, page] = [None, Some("https://a.example")].map(asker);
         assert!(program != page && program.number == page.number);

@@ -60,8 +60,8 @@ export async function apart(session: Session, block: Block): Promise<HTMLElement
 }
 
 /**
- * What a comparison of both sides comes to; a lie is counted. `branches` says whether the node may mean another block than the
- * proven one, which it may by a number, but not by a hash.
+ * Compares the node's answer with the proven one. A difference is shown, and counted if it is a lie. `branches` says whether the
+ * node may mean another block than the proven one, which it may by a number, but not by a hash.
  */
 export async function comparison(session: Session, { lines, block }: Pick<AnswerCard, 'lines' | 'block'>, branches = true): Promise<HTMLElement | false> {
   const false_ = lines.filter(({ claimed, proven }) => claimed !== undefined && claimed !== proven);

@@ -217,7 +217,7 @@ mod tests {
             submitter.submit(peer(asker), vec![vec![asker as u8; 200]]);
         }
         assert_eq!(lock(&submitter.waiting).len(), MAX_ADDRESSES);
-        // A transaction that was dropped is taken later.
+        // A transaction that was dropped is accepted when a peer sends it again.
         assert!(is_new(&submitter.sent, &keccak256(9_999_u32.to_be_bytes())));
     }
 }

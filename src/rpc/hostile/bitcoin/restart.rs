@@ -86,7 +86,7 @@ impl Scenario<'_> {
             Fate::Kept => held == before,
             Fate::Lost => held.is_empty(),
             Fate::Damaged => held.iter().all(proven),
-            // One of the planted coinbases may really belong to its block.
+            // At most one planted coinbase is of the block that it is stored for.
             Fate::Planted => held.len() <= 1,
         };
         if !is_whole {
