@@ -111,11 +111,9 @@ impl Connections {
         let (shared, client) = (self.shared.clone(), connection.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let (shared, client) = (shared.clone(), client.clone());
+            let mut request = request.map(Body::new);
             // Boxed, because hyper keeps the room for this future as long as the connection is open.
-            Box::pin(async move {
-                let mut request = request.map(Body::new);
-                Ok::<_, Infallible>(http::handle(&shared, &client, &mut request).await)
-            })
+            Box::pin(async move { Ok::<_, Infallible>(http::handle(&shared, &client, &mut request).await) })
         });
         let io = TokioIo::new(Metered::new(stream, connection.clone()));
         let exchange = builder.serve_connection(io, service).with_upgrades();

@@ -130,7 +130,7 @@ async fn route(
         Method::POST => post(shared, &Arc::new(caller.taking_pieces()), key, request).await,
         _ => {
             connection.assign_to(source.id);
-            let operator = shared.admission.is_operator(key.as_ref(), request.headers(), &source);
+            let operator = shared.admission.is_operator(key.as_deref(), request.headers(), &source);
             let terms = UpgradeTerms::new(request, source, operator);
             Box::pin(upgrade(shared, connection, caller, (terms, key), take(request))).await.into()
         }
@@ -140,7 +140,7 @@ async fn route(
 async fn post(
     shared: &ServerState,
     caller: &Arc<Caller>,
-    key: Option<PresentedKey>,
+    key: Option<Arc<PresentedKey>>,
     request: &mut Request,
 ) -> OutgoingResponse {
     if !is_json(request.headers()) {
@@ -232,7 +232,7 @@ async fn upgrade(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
     caller: Caller,
-    (terms, key): (UpgradeTerms, Option<PresentedKey>),
+    (terms, key): (UpgradeTerms, Option<Arc<PresentedKey>>),
     request: Request,
 ) -> Response {
     let path = shared.admission.below_base_path(request.uri().path());

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use data_encoding::HEXLOWER;
 use ipnet::IpNet;
 use rootlight_limits::caller_id::CallerId;
 
@@ -114,8 +115,9 @@ impl Proxies {
 pub(crate) fn request_id(headers: &HeaderMap, proxied: bool) -> HeaderValue {
     let given = headers.get(REQUEST_ID).filter(|id| proxied && is_valid_id(id.as_bytes())).cloned();
     given.unwrap_or_else(|| {
-        let text = format!("{:016x}", fastrand::u64(..));
-        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0"))
+        let mut text = [0; 16];
+        HEXLOWER.encode_mut(&fastrand::u64(..).to_be_bytes(), &mut text);
+        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
     })
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn run(
     shared: ServerState,
     connection: Arc<ClientConnection>,
     caller: Arc<Caller>,
-    (terms, key): (UpgradeTerms, Option<PresentedKey>),
+    (terms, key): (UpgradeTerms, Option<Arc<PresentedKey>>),
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(QUEUED);
@@ -70,7 +70,6 @@ pub(crate) async fn run(
     let limits = &shared.limits;
     let subscriptions =
         Subscriptions::new(shared.service.clone(), limits.subscriptions, connection.clone(), &caller);
-    let key = key.map(Arc::new);
     let served = async {
         tokio::select! {
             end = read(stream, &shared, &connection, &subscriptions, &key, answers.clone()) => end,
