@@ -1,4 +1,5 @@
-//! Headers that are not on the heaviest chain.
+//! Headers off the heaviest chain (the main chain, [`MainChain`]): the chain moves a branch into the main chain when the branch has
+//! more work.
 
 use alloc::vec::Vec;
 
@@ -8,24 +9,25 @@ use super::entry::Entry;
 use super::main_chain::MainChain;
 use crate::types::B256;
 
-/// Most headers on branches. A reorganisation of a whole period (2,016 blocks) has room, and memory stays below 2 MB.
+/// Most headers on branches. A branch of a whole retarget period (2,016 blocks) fits, and memory stays below 2 MB.
 pub(super) const MAX_BRANCH_HEADERS: usize = 3_072;
-/// Headers that stay when there are more: the branches with the most work, whole.
+/// Most headers that stay once [`MAX_BRANCH_HEADERS`] is exceeded: whole branches, those with the most work. A quarter becomes free,
+/// so that the branches are not sorted again for each further header.
 const KEPT_BRANCH_HEADERS: usize = MAX_BRANCH_HEADERS / 4 * 3;
 
-/// A header of a branch.
+/// A header on a branch.
 #[derive(Debug, Clone)]
-pub(super) struct Branched {
+pub(super) struct BranchHeader {
     pub(super) entry: Entry,
     /// Height of the highest block that the branch shares with the heaviest chain.
     pub(super) fork: u32,
-    /// Used while branches are dropped.
+    /// Marks the headers that [`Branches::limit`] keeps; `false` outside of that function.
     kept: bool,
 }
 
-/// All branches, by hash.
+/// The headers of all branches, by hash.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Branches(B256Map<Branched>);
+pub(super) struct Branches(B256Map<BranchHeader>);
 
 impl Branches {
     pub(super) fn is_empty(&self) -> bool {
@@ -37,16 +39,16 @@ impl Branches {
         self.0.len()
     }
 
-    pub(super) fn get(&self, hash: &B256) -> Option<&Branched> {
+    pub(super) fn get(&self, hash: &B256) -> Option<&BranchHeader> {
         self.0.get(hash)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Branched> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &BranchHeader> {
         self.0.values()
     }
 
     pub(super) fn insert(&mut self, entry: Entry, fork: u32) {
-        self.0.insert(entry.hash, Branched { entry, fork, kept: false });
+        self.0.insert(entry.hash, BranchHeader { entry, fork, kept: false });
     }
 
     /// Removes the header `tip` and all below it on its branch, and returns them from the top down.
@@ -79,6 +81,7 @@ impl Branches {
     /// Finds anew where each branch leaves the main chain.
     fn find_forks(&mut self, main: &MainChain) {
         let mut upward: Vec<(u32, B256)> = self.iter().map(|b| (b.entry.height, b.entry.hash)).collect();
+        // From the lowest height up, so that the fork of a parent is found before those of its children.
         upward.sort_unstable();
         for (_, hash) in upward {
             let Some(previous) = self.get(&hash).map(|branched| branched.entry.fields().previous()) else {
@@ -92,8 +95,8 @@ impl Branches {
         }
     }
 
-    /// Drops branches that leave the main chain below a height, and those with the least work if there are too many
-    /// headers. The branch of the newest header stays, so that a long one arrives whole.
+    /// Drops branches that leave the main chain below the height `lowest_fork`, and those with the least work if there are too many
+    /// headers. The branch of the header `newest` is kept first, so that a long branch can arrive whole, header by header.
     pub(super) fn limit(&mut self, lowest_fork: u32, newest: &B256) {
         self.0.retain(|_, branched| branched.fork >= lowest_fork);
         if self.0.len() <= MAX_BRANCH_HEADERS {
@@ -111,8 +114,8 @@ impl Branches {
         self.0.retain(|_, branched| core::mem::take(&mut branched.kept));
     }
 
-    /// Marks a header and those below it on its branch to be kept, if they are at most `most`. Returns how many were not
-    /// marked before.
+    /// Marks a header and the headers below it on its branch to be kept, if at most `most` of them were not marked before. Returns
+    /// how many were not, also if there are more.
     fn keep(&mut self, hash: &B256, most: usize) -> usize {
         let mut branch = Vec::new();
         let mut next = *hash;

@@ -1,4 +1,5 @@
-//! Bitcoin's header chain above a checkpoint: every header checked, the heaviest chain of all sources in one tree.
+//! Bitcoin's header chain above a checkpoint. Every header is checked; headers of all sources are in one tree, whose heaviest branch
+//! is the main chain. "Held" means stored in memory: the newest headers are held, older ones are dropped.
 
 use core::iter::successors;
 use core::ops::{Bound, RangeBounds};
@@ -6,7 +7,7 @@ use core::ops::{Bound, RangeBounds};
 use super::block::{BitcoinBlock, BitcoinInserted};
 use super::branches::Branches;
 use super::entry::Entry;
-use super::error::{BitcoinChainError, MORE_HELD};
+use super::error::{BitcoinChainError, MAX_EXTRA_HEADERS};
 use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::header::{BitcoinHeader, HashedHeader};
 use super::main_chain::{MEDIAN_BLOCKS, MainChain};
@@ -14,19 +15,20 @@ use super::network::{BitcoinCheckpoint, BitcoinNetwork};
 use super::target::{PERIOD, retarget, target_of, work_of_target};
 use crate::types::{B256, U256};
 
-/// Headers of the heaviest chain that are held: three periods, so that a branch of a whole period has all that the change of
-/// its target needs, and a stored tip the two periods that it consists of. About 1 MB; more are held, up to 6 MB, while
-/// these show less work than a reorganisation may remove.
+/// Headers of the heaviest chain that are held: three retarget periods. The change of target of a branch that is a period long needs
+/// the period below it, and a stored chain consists of up to two periods. About 1 MB; more headers are held, up to 6 MB, while these
+/// show less work than a reorganisation may remove.
 pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
 /// Headers that a server holds for clients that start at the built-in block: those of two and a half years, 20 MB.
 pub const SERVED_BITCOIN_HEADERS: u32 = 64 * PERIOD;
 /// Seconds that a header may be ahead of the clock.
 const MAX_AHEAD: u64 = 2 * 60 * 60;
 
-/// Fewest blocks of which it is said whether they were slow. At half of Bitcoin's rate, one in a million are.
-const SLOW_BLOCKS: usize = 36;
-/// Seconds in which slow miners find less than one block: four times those that Bitcoin's take.
-const SLOW_BLOCK: u32 = 2_400;
+/// Fewest blocks whose rate [`BitcoinChain::is_slow`] judges. If miners find blocks at half of Bitcoin's rate, 36 blocks in a row
+/// look slow by chance about once in a million times.
+const MIN_RATED_BLOCKS: usize = 36;
+/// Average time of a block, in seconds, above which blocks are slow: four times Bitcoin's ten minutes.
+const SLOW_BLOCK_SECONDS: u32 = 2_400;
 
 /// Bitcoin's header chain above a checkpoint.
 #[derive(Debug, Clone)]
@@ -34,11 +36,12 @@ pub struct BitcoinChain {
     network: BitcoinNetwork,
     pub(super) main: MainChain,
     branches: Branches,
-    /// Most headers below the tip.
+    /// Most headers to hold, unless a reorganisation may need more ([`Self::can_drop_lowest`]).
     held: usize,
+    /// The target of the tip's period, or of the first period while there is no header.
     period: TargetOfBits,
-    /// Most work that a reorganisation may remove: that of a period at the greatest difficulty since the start. Blocks of little
-    /// work after a false change of the target do not make a branch deep.
+    /// Most work that a reorganisation may remove: that of a period at the greatest difficulty since the start. It never falls, so
+    /// that blocks of little work after a false change of the target do not make a branch too deep.
     most_removed: U256,
 }
 
@@ -51,7 +54,7 @@ struct TargetOfBits {
 }
 
 impl TargetOfBits {
-    /// No hash meets compact forms that are no target.
+    /// A compact form that is no target counts as the target zero, which no hash meets.
     fn new(bits: u32) -> Self {
         let target = target_of(bits).unwrap_or_default();
         Self { bits, target, work: work_of_target(target) }
@@ -63,16 +66,16 @@ impl TargetOfBits {
     }
 }
 
-/// The parent of a header to be checked.
+/// The parent of a header that is to be checked.
 #[derive(Clone, Copy)]
 struct Parent<'a> {
     entry: &'a Entry,
-    /// Height of the highest block on the heaviest chain at or below it.
+    /// Height of the highest block on the heaviest chain at or below `entry`.
     fork: u32,
 }
 
 impl BitcoinChain {
-    /// A chain of the network's checkpoint alone.
+    /// A chain without headers above the network's checkpoint.
     #[must_use]
     pub fn new(network: BitcoinNetwork) -> Self {
         let period = TargetOfBits::new(network.checkpoint.next_bits);
@@ -86,15 +89,15 @@ impl BitcoinChain {
         }
     }
 
-    /// The same chain, which holds more than the default of [`HELD_BITCOIN_HEADERS`]: for servers, whose clients start at older
-    /// blocks.
+    /// The same chain, with another number of headers to hold, at least the default of [`HELD_BITCOIN_HEADERS`]: servers hold more,
+    /// because their clients start at older blocks.
     #[must_use]
     pub fn holding(mut self, headers: u32) -> Self {
         self.held = headers.max(HELD_BITCOIN_HEADERS) as usize;
         self
     }
 
-    /// Whether the chain holds all headers since its start, and more than the default once there are more.
+    /// Whether the chain may hold more headers than the default, and holds all since its start.
     pub(super) fn holds_all(&self) -> bool {
         self.held > HELD_BITCOIN_HEADERS as usize && self.lowest() == self.start().height.saturating_add(1)
     }
@@ -171,7 +174,7 @@ impl BitcoinChain {
         Ok(())
     }
 
-    /// Inserts a header that is not on top of the tip.
+    /// Inserts a header whose parent is not the tip.
     fn insert_beside(
         &mut self,
         header: &[u8; HEADER_LEN],
@@ -189,8 +192,8 @@ impl BitcoinChain {
         }
         let height = parent.entry.height.saturating_add(1);
         self.check(header, &hash, parent, now)?;
-        let block = TargetOfBits::new(BitcoinHeader::from(header).bits()).work;
-        let entry = Entry::new(*header, hash, parent.entry.work.saturating_add(block), height);
+        let work = TargetOfBits::new(BitcoinHeader::from(header).bits()).work;
+        let entry = Entry::new(*header, hash, parent.entry.work.saturating_add(work), height);
         let heaviest = entry.weight() > tip.weight();
         self.branches.insert(entry, fork);
         let mut result = BitcoinInserted::Side;
@@ -218,7 +221,7 @@ impl BitcoinChain {
         }
     }
 
-    /// Follows the target of the tip.
+    /// Sets `period` to the target that the tip states. Called after each new tip, because a reorganisation may change it too.
     #[inline]
     fn begin_period(&mut self, bits: u32) {
         if bits != self.period.bits {
@@ -227,10 +230,10 @@ impl BitcoinChain {
         }
     }
 
-    /// Drops the lowest headers if there are more than are held.
+    /// Drops the lowest headers if there are more than the chain should hold.
     #[inline]
     fn drop_lowest(&mut self) {
-        while self.main.len() > self.held && self.needs_no_lowest() {
+        while self.main.len() > self.held && self.can_drop_lowest() {
             self.main.drop_lowest();
         }
     }
@@ -240,16 +243,17 @@ impl BitcoinChain {
         self.main.height_of_work(self.main.tip().work.saturating_sub(self.most_removed))
     }
 
-    /// Whether branches and a checkpoint of one's own need no block as low as the lowest that is held: no branch leaves below an end
-    /// of a period that is more than a period above it.
-    fn needs_no_lowest(&self) -> bool {
+    /// Whether neither branches nor a personal checkpoint need the lowest entry. They do not if no branch may leave the heaviest chain
+    /// below `end`, the lowest end of a period that is more than a period above the lowest entry.
+    fn can_drop_lowest(&self) -> bool {
         let start = self.start().height;
-        let above = self.main.lowest().saturating_sub(start).saturating_add(PERIOD);
+        let above = self.main.lowest_height().saturating_sub(start).saturating_add(PERIOD);
         let end = above.saturating_sub(above % PERIOD).saturating_add(PERIOD).saturating_add(start);
         let (tip, end) = (self.main.tip(), self.main.at(end));
         end.is_some_and(|end| end.work.saturating_add(self.most_removed) <= tip.work)
     }
 
+    /// Finds a header that is held, on the heaviest chain or on a branch.
     fn find(&self, hash: &B256) -> Option<Parent<'_>> {
         if let Some(entry) = self.main.by_hash(hash) {
             return Some(Parent { entry, fork: entry.height });
@@ -257,7 +261,7 @@ impl BitcoinChain {
         self.branches.get(hash).map(|branched| Parent { entry: &branched.entry, fork: branched.fork })
     }
 
-    /// The entries from one down to the lowest that is held.
+    /// The entry `from`, its parent, and so on down to the lowest entry that is held.
     fn down_from<'a>(&'a self, from: Parent<'a>) -> impl Iterator<Item = &'a Entry> {
         let on_branch = (from.entry.height > from.fork).then_some(from.entry);
         let branch = successors(on_branch, |entry| {
@@ -266,8 +270,8 @@ impl BitcoinChain {
         branch.chain(self.main.down_from(from.fork))
     }
 
-    /// Checks a header.
-    // Inlined: the call would take as long as the checks.
+    /// Checks a header as the child of `parent`, apart from the link itself: target, hash and time.
+    // Inlined, because the call would take as long as the checks.
     #[inline(always)]
     fn check(
         &self,
@@ -279,8 +283,9 @@ impl BitcoinChain {
         let fields = BitcoinHeader::from(header);
         let (time, bits) = (fields.time(), fields.bits());
         let height = parent.entry.height.saturating_add(1);
-        let most = self.main.lowest().saturating_add(self.held as u32).saturating_add(MORE_HELD);
-        if height > most {
+        let held = self.held as u32;
+        let highest = self.main.lowest_height().saturating_add(held).saturating_add(MAX_EXTRA_HEADERS);
+        if height > highest {
             return Err(BitcoinChainError::Light { height });
         }
         let expected = self.next_bits(parent);
@@ -288,8 +293,9 @@ impl BitcoinChain {
             return Err(BitcoinChainError::Bits { height, found: bits, expected });
         }
         let is_met = |target: &U256| hash_number(hash) <= *target;
-        let other = || target_of(bits).unwrap_or_default();
-        if !(if bits == self.period.bits { is_met(&self.period.target) } else { is_met(&other()) }) {
+        // Only a header on a branch can state another target than the current period, whose target is decoded already.
+        let decoded = || target_of(bits).unwrap_or_default();
+        if !(if bits == self.period.bits { is_met(&self.period.target) } else { is_met(&decoded()) }) {
             return Err(BitcoinChainError::HashAboveTarget { height, hash: *hash, bits });
         }
         if self.is_early(time, parent) {
@@ -301,17 +307,17 @@ impl BitcoinChain {
         Ok(())
     }
 
-    /// Whether the time of a child is not above the median of 11 blocks, which means that six of them are not below it. Blocks
-    /// below the checkpoint are not known, and count as lower.
+    /// Whether the time of a child is not above the median time of the 11 blocks from `parent` down: six of them have this time or a
+    /// later one. The times of the checkpoint and of the blocks below it are not available, and count as earlier.
     #[inline]
     fn is_early(&self, time: u32, parent: Parent<'_>) -> bool {
-        let late = |other: &u32| *other >= time;
+        let not_before = |other: &u32| *other >= time;
         let on_tip = parent.fork == self.main.tip().height && parent.fork == parent.entry.height;
         let count = if on_tip {
-            self.main.newest_times().iter().filter(|other| late(other)).count()
+            self.main.newest_times().iter().filter(|other| not_before(other)).count()
         } else {
             let times = self.down_from(parent).map(|entry| entry.fields().time());
-            times.take(MEDIAN_BLOCKS).filter(late).count()
+            times.take(MEDIAN_BLOCKS).filter(not_before).count()
         };
         count > MEDIAN_BLOCKS / 2
     }
@@ -327,7 +333,7 @@ impl BitcoinChain {
         if !self.network.retargets || !above.is_multiple_of(PERIOD) {
             return bits;
         }
-        // The first block of the period is held: one period more than branches need.
+        // The first block of the period is held: a chain holds a period more than branches reach down (`can_drop_lowest`).
         let first = self.down_from(parent).nth(PERIOD.saturating_sub(1) as usize);
         let last_time = parent.entry.fields().time();
         let first_time = first.map_or(last_time, |first| first.fields().time());
@@ -358,15 +364,15 @@ impl BitcoinChain {
         self.entry_at(height).map(|entry| entry.header)
     }
 
-    /// The lowest entry, which is the checkpoint at first, is the base that others are counted from.
+    /// The entry at a height, without the lowest one: at first that is the checkpoint, whose header is not available.
     fn entry_at(&self, height: u32) -> Option<&Entry> {
-        self.main.at(height).filter(|_| height > self.main.lowest())
+        self.main.at(height).filter(|_| height > self.main.lowest_height())
     }
 
     /// Height of the lowest block whose header is held; above the tip if there is none.
     #[must_use]
     pub fn lowest(&self) -> u32 {
-        self.main.lowest().saturating_add(1)
+        self.main.lowest_height().saturating_add(1)
     }
 
     /// A block of the heaviest chain as a checkpoint. `None` unless it is held and the last of a period.
@@ -380,6 +386,7 @@ impl BitcoinChain {
             height,
             hash: entry.hash,
             next_bits: self.next_bits(Parent { entry, fork: height }),
+            // As in a chain that is read back: the stored form has no time.
             time: if height == self.start().height { self.start().time } else { 0 },
         })
     }
@@ -398,14 +405,14 @@ impl BitcoinChain {
             Bound::Excluded(height) => height.checked_sub(1),
             Bound::Unbounded => Some(u32::MAX),
         };
-        let below = first.saturating_sub(1).max(self.main.lowest());
+        let below = first.saturating_sub(1).max(self.main.lowest_height());
         let work = |height: u32| self.main.at(height).map_or(U256::ZERO, |entry| entry.work);
         let tip = self.main.tip().height;
         last.map_or(U256::ZERO, |last| work(last.min(tip)).saturating_sub(work(below.min(tip))))
     }
 
-    /// Heights to ask sources from, one after the other until the headers above one link to this chain: the tip, then ever
-    /// further below it, down to the lowest that a branch may leave at.
+    /// Heights from which to request headers, one after the other until the headers above one link to this chain: the tip, then 1, 2,
+    /// 4 and so on blocks below it, at last the lowest height at which a branch may leave.
     pub fn locator(&self) -> impl Iterator<Item = u32> {
         let tip = self.main.tip().height;
         let lowest = self.lowest_fork();
@@ -415,29 +422,32 @@ impl BitcoinChain {
         inner.chain([lowest])
     }
 
-    /// Whether the newest 36 blocks, or more of them, show less than a quarter of the work that miners do in the time since the block
-    /// below, at the difficulty that it left. A false chain may leave Bitcoin's at an old block, of which a few new blocks
-    /// would be enough otherwise.
+    /// Whether the newest 36 or more blocks are slow: since the block below them, miners at the difficulty of the lowest of these blocks
+    /// would have shown more than four times their work. This finds a false chain that leaves Bitcoin's at an old block, of which a few
+    /// new blocks would be enough otherwise.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         let (tip, start) = (self.main.tip(), self.start());
-        let slow = |time: u32, below: U256, block: U256| {
+        // Whether the blocks above one are slow, given the time of that block (0 if not available), the work of the chain up to it, and
+        // the work of the next block.
+        let is_slow_above = |time: u32, work: U256, next_work: U256| {
             let seconds = tip.fields().time().saturating_sub(time);
-            let shown = tip.work.saturating_sub(below).saturating_mul(U256::from(SLOW_BLOCK));
-            time > 0 && shown < block.saturating_mul(U256::from(seconds))
+            let shown = tip.work.saturating_sub(work).saturating_mul(U256::from(SLOW_BLOCK_SECONDS));
+            time > 0 && shown < next_work.saturating_mul(U256::from(seconds))
         };
-        let first = work_of_target(target_of(start.next_bits).unwrap_or_default());
-        let since_start = tip.height.saturating_sub(start.height) as usize >= SLOW_BLOCKS;
-        let mut above = tip.work;
+        let first_work = work_of_target(target_of(start.next_bits).unwrap_or_default());
+        let rates_start = tip.height.saturating_sub(start.height) as usize >= MIN_RATED_BLOCKS;
+        let mut work_above = tip.work;
         let suffixes = self.main.down_from(tip.height).map(|entry| {
-            let block = core::mem::replace(&mut above, entry.work).saturating_sub(entry.work);
-            slow(entry.fields().time(), entry.work, block)
+            let next_work = core::mem::replace(&mut work_above, entry.work).saturating_sub(entry.work);
+            is_slow_above(entry.fields().time(), entry.work, next_work)
         });
-        since_start && slow(start.time, U256::ZERO, first) || suffixes.skip(SLOW_BLOCKS).any(|slow| slow)
+        rates_start && is_slow_above(start.time, U256::ZERO, first_work)
+            || suffixes.skip(MIN_RATED_BLOCKS).any(|is_slow| is_slow)
     }
 
-    /// The lowest height at which a branch leaves the heaviest chain whose work is at most that of `blocks` blocks behind. The
-    /// blocks above this height may still be replaced by known ones.
+    /// The lowest height at which a rival leaves the heaviest chain: a branch that is behind by at most the work of `blocks` blocks of
+    /// the tip's difficulty. The rival may still replace the blocks above this height.
     #[must_use]
     pub fn rival_fork(&self, blocks: u32) -> Option<u32> {
         let lead = self.period.work.saturating_mul(U256::from(blocks));

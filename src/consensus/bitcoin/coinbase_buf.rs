@@ -1,16 +1,17 @@
-//! A coinbase proof that owns its bytes, for those who keep it or pass it on.
+//! A coinbase proof that owns its bytes, for code that stores it or sends it to others.
 
 use alloc::vec::Vec;
 
 use super::coinbase_proof::{CoinbaseBytes, CoinbaseProof, SHA256_BLOCK, last_tag_at, without_witness};
 use super::hash::sha256_midstate;
 
-/// The coinbases that are kept whole are those of blocks at multiples of this height.
-const WHOLE_COINBASES: u32 = 8;
-/// Where the length of the input's script stands in a coinbase without witness data.
+/// A coinbase stays whole if its block's height is a multiple of this number, so that it shows the height (see
+/// [`CoinbaseProof::shortened`]).
+const WHOLE_EVERY: u32 = 8;
+/// Offset of the length of the input's script in a coinbase without witness data, in bytes.
 #[cfg(feature = "light")]
 const SCRIPT_LEN_AT: usize = 41;
-/// Most bytes of a height.
+/// Most bytes of the height that a script states: heights are below 2^32.
 #[cfg(feature = "light")]
 const HEIGHT_LEN: usize = 4;
 
@@ -34,10 +35,12 @@ impl CoinbaseProofBuf {
         CoinbaseProof { coinbase, branch: &self.branch }
     }
 
-    /// The height that the coinbase states at the start of its script (BIP 34). `None` if it is cut or states none.
+    /// The height that the coinbase states at the start of its script (BIP 34: a length byte and a little-endian number). `None` if the
+    /// coinbase is cut or states none.
     #[cfg(feature = "light")]
     pub(crate) fn stated_height(&self) -> Option<u32> {
-        let [_, len, script @ ..] = self.coinbase.get(SCRIPT_LEN_AT..).filter(|_| !self.is_cut)? else {
+        let [_script_len, len, script @ ..] = self.coinbase.get(SCRIPT_LEN_AT..).filter(|_| !self.is_cut)?
+        else {
             return None;
         };
         let number =
@@ -47,16 +50,16 @@ impl CoinbaseProofBuf {
 }
 
 impl CoinbaseProof<'_> {
-    /// The proof for the block at a height in few bytes, about 500 as a rule: a whole transaction is cut at the last
-    /// SHA-256 block before its last tag. One without a tag stays whole, because nothing less proves that there is none,
-    /// but loses its witness data. That of every eighth block stays whole, too: its first bytes state the height.
+    /// The proof for the block at a height in few bytes, usually about 500: a whole transaction is cut before the SHA-256 block in which
+    /// its last tag starts. A transaction without a tag loses only its witness data, because no part of it proves that there is no tag.
+    /// That of every eighth block stays whole, too, because its first bytes state the height.
     #[must_use]
     pub fn shortened(&self, height: u32) -> CoinbaseProofBuf {
         let (is_cut, coinbase) = match self.coinbase {
             CoinbaseBytes::Midstate(field) => (true, field.to_vec()),
             CoinbaseBytes::Whole(bytes) => {
                 let bytes = without_witness(bytes).unwrap_or(bytes.into());
-                let tag = last_tag_at(&bytes).filter(|_| !height.is_multiple_of(WHOLE_COINBASES));
+                let tag = last_tag_at(&bytes).filter(|_| !height.is_multiple_of(WHOLE_EVERY));
                 let field = tag.and_then(|tag| cut_before(&bytes, tag));
                 (field.is_some(), field.unwrap_or_else(|| bytes.into_owned()))
             }

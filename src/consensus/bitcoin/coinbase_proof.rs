@@ -1,8 +1,8 @@
 //! A Bitcoin block's coinbase, proven by its Merkle branch, and the Rootstock tag in it.
 //!
-//! A miner who merge-mines Rootstock writes `RSKBLOCK:` and a hash for merged mining into the coinbase. The proof shows
-//! to which Rootstock block, if any, a block of the Bitcoin chain commits, also where that Rootstock block was never
-//! shown to us.
+//! A miner who merge-mines Rootstock writes a tag into the coinbase: `RSKBLOCK:` and a Rootstock header's hash for merged mining. The
+//! proof shows to which Rootstock block, if any, a block of the Bitcoin chain commits, also if no upstream has shown that Rootstock
+//! block.
 
 use alloc::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub const MAX_COINBASE_LEN: usize = 100_000;
 pub const MIN_COINBASE_LEN: usize = 65;
 /// Length of a SHA-256 block, in bytes.
 pub(super) const SHA256_BLOCK: usize = 64;
-/// Length of version and, with witness data, of marker and flag, in bytes.
+/// Length of a transaction's version, in bytes.
 const VERSION_LEN: usize = 4;
 /// Marker and flag of a transaction with witness data (BIP 144), where other transactions count their inputs.
 const WITNESS_MARKER: [u8; 2] = [0, 1];
@@ -90,7 +90,8 @@ pub enum CoinbaseBytes<'a> {
     /// The whole transaction. Witness data may be included; the transaction's id does not cover them, so they are left
     /// out before it is computed, and no tag is read from them.
     Whole(&'a [u8]),
-    /// The form of Rootstock headers: 8-byte big-endian count of bytes already hashed, 32-byte SHA-256 state, tail.
+    /// The form of Rootstock headers: 8-byte big-endian count of the bytes at the start of the transaction that are left out, 32-byte
+    /// SHA-256 state after these bytes (the midstate), and the rest of the transaction (the tail).
     Midstate(&'a [u8]),
 }
 
@@ -103,7 +104,7 @@ pub struct CoinbaseProof<'a> {
     pub branch: &'a [u8],
 }
 
-/// The commitment in the coinbase of a Bitcoin block. Only a proof makes it.
+/// The commitment in the coinbase of a Bitcoin block. Only [`CoinbaseProof::prove`] makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProvenCoinbase {
     height: u32,
@@ -177,7 +178,7 @@ pub(super) fn last_tag_at(bytes: &[u8]) -> Option<usize> {
     bytes.windows(tag.len()).rposition(starts)
 }
 
-/// The last tag: `None` if there is none, `Some(None)` if it is cut.
+/// The last tag: `None` if there is none, `Some(None)` if fewer than 32 bytes follow it.
 fn last_tag(bytes: &[u8]) -> Option<Option<Tag>> {
     let end = last_tag_at(bytes)?.checked_add(MERGED_MINING_TAG.len())?;
     Some(bytes.get(end..).and_then(|rest| rest.first_chunk::<32>()).map(|bytes| Tag::from(*bytes)))
@@ -188,8 +189,8 @@ fn checked_length(found: u64) -> Result<(), CoinbaseProofError> {
     if allowed.contains(&found) { Ok(()) } else { Err(CoinbaseProofError::Length { found }) }
 }
 
-/// The tail of a midstate field, after checks that leave one transaction for one field: the count is a multiple of a
-/// SHA-256 block, and after no bytes the state is the first.
+/// The tail of a midstate field, after checks that make its transaction unambiguous: the count is a multiple of a SHA-256 block's
+/// length, and with the count zero the state is SHA-256's first.
 fn checked_tail(field: &[u8]) -> Result<&[u8], CoinbaseProofError> {
     let short = CoinbaseProofError::NoMidstate { found: field.len() };
     let (count, rest) = field.split_first_chunk::<8>().ok_or(short.clone())?;
@@ -203,7 +204,7 @@ fn checked_tail(field: &[u8]) -> Result<&[u8], CoinbaseProofError> {
     Ok(tail)
 }
 
-/// A coinbase transaction without its witness data, read to the last byte.
+/// A coinbase transaction without its witness data. No byte may follow the transaction.
 pub(super) fn without_witness(bytes: &[u8]) -> Result<Cow<'_, [u8]>, CoinbaseProofError> {
     let found = bytes.len();
     checked_length(found as u64)?;
@@ -226,6 +227,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// `None` if the bytes are not exactly one coinbase transaction.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut rest = Reader(bytes);
         let version = rest.take(VERSION_LEN)?;

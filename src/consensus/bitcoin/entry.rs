@@ -1,4 +1,4 @@
-//! The data that the chain keeps of each header.
+//! A header in memory, with the data that the Bitcoin header chain computes of it.
 
 use core::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use super::header::BitcoinHeader;
 use super::network::BitcoinCheckpoint;
 use crate::types::{B256, U256};
 
-/// A height that no block has.
+/// Stands for "no block" where a height is stored.
 pub(super) const NO_HEIGHT: u32 = u32::MAX;
 
 /// A header that passed every check, or the checkpoint.
@@ -16,10 +16,10 @@ pub(super) const NO_HEIGHT: u32 = u32::MAX;
 pub(super) struct Entry {
     pub(super) header: [u8; HEADER_LEN],
     pub(super) hash: B256,
-    /// Work of all blocks above the checkpoint up to this one.
+    /// Sum of the work of the blocks above the checkpoint up to this block: the expected number of hashes.
     pub(super) work: U256,
     pub(super) height: u32,
-    /// Height of the next lower block of the main chain that shares the bucket of this one's hash, or [`NO_HEIGHT`].
+    /// Height of the next lower block of the main chain whose hash falls into the same bucket (`MainChain`), or [`NO_HEIGHT`].
     pub(super) next_in_bucket: u32,
 }
 
@@ -29,7 +29,7 @@ impl Entry {
         Self { header, hash, work, height, next_in_bucket: NO_HEIGHT }
     }
 
-    /// The checkpoint. Its header is not known: zeros, so that its time is below every other.
+    /// The checkpoint. Zeros take the place of its header, which is not available; so its time is below every other.
     pub(super) const fn checkpoint(checkpoint: &BitcoinCheckpoint) -> Self {
         Self::new([0; HEADER_LEN], checkpoint.hash, U256::ZERO, checkpoint.height)
     }

@@ -6,16 +6,16 @@ use super::hash::reversed;
 use super::target::PERIOD;
 use crate::types::B256;
 
-/// Most headers that are held beside the usual number, because they show less work than a reorganisation may remove. Bitcoin's
-/// difficulty would have to fall to a sixteenth.
-pub(super) const MORE_HELD: u32 = 16 * PERIOD;
+/// Most headers that a chain stores beyond its usual number, while they show less work than a reorganisation may remove. The limit
+/// is reached only if Bitcoin's difficulty falls to about a sixteenth, and bounds memory to 6 MB for the default number.
+pub(super) const MAX_EXTRA_HEADERS: u32 = 16 * PERIOD;
 
 /// Why a Bitcoin header is refused. Hashes are in internal byte order; messages show them reversed, as Bitcoin's tools do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum BitcoinChainError {
-    /// The parent is not held: it is unknown, below the checkpoint, or on a branch that was dropped.
+    /// The chain does not have the parent: it is unknown, too far below the tip, or on a branch that was dropped.
     #[error("Bitcoin header {}: its parent {} is not in the chain", reversed(hash), reversed(previous))]
     Unlinked { hash: B256, previous: B256 },
     #[error(
@@ -23,7 +23,8 @@ pub enum BitcoinChainError {
          below the tip"
     )]
     Deep { height: u32, fork: u32 },
-    /// The difficulty fell so far that no room is left: the branch is false, or the difficulty of an earlier one was.
+    /// The difficulty fell so far that the limit of stored headers is reached: this branch is false, or an earlier false branch
+    /// raised the work that a reorganisation may remove.
     #[error("Bitcoin header {height}: the headers below it show too little work for their number")]
     Light { height: u32 },
     #[error("Bitcoin header {height}: nBits {found:#010x}, the period has {expected:#010x}")]

@@ -1,4 +1,4 @@
-//! Double SHA-256 as Bitcoin uses it, and a hash continued from a midstate.
+//! Double SHA-256 as Bitcoin uses it, and SHA-256 continued from a midstate: the state after some whole 64-byte blocks.
 
 use sha2::{Digest, Sha256, compress256};
 
@@ -24,7 +24,7 @@ const PADDING_OF_80: [u8; BLOCK_LEN] = padded(HEADER_LEN - BLOCK_LEN, 640);
 /// A block with the bit 1 at byte `at`, and the length `bits` at its end.
 const fn padded(at: usize, bits: u16) -> [u8; BLOCK_LEN] {
     let mut block = [0; BLOCK_LEN];
-    // Runs at compile time only.
+    // Only constants call this function, so a wrong index fails the build.
     if let [first, ..] = block.split_at_mut(at).1 {
         *first = 0x80;
     }
@@ -41,7 +41,7 @@ fn compress(state: &mut [u32; 8], block: &[u8; BLOCK_LEN]) {
 /// The hash that a state stands for after the last block.
 fn hash_of(state: [u32; 8]) -> B256 {
     let mut out = [0u8; 32];
-    // Arrays let the compiler turn all words at once: with slices, a hash of a header takes a third longer.
+    // With arrays the compiler swaps the bytes of all words at once; with slices, a hash of a header takes a third longer.
     out.as_chunks_mut().0.iter_mut().zip(state).for_each(|(to, word)| *to = word.to_be_bytes());
     B256::from(out)
 }
@@ -78,13 +78,14 @@ pub fn hash_pair(left: &B256, right: &B256) -> B256 {
 /// The hash in the other byte order.
 #[must_use]
 pub fn reversed(hash: &B256) -> B256 {
-    // Four swapped words are faster than thirty-two bytes.
+    // The number swaps four 64-bit words, which is faster than swapping thirty-two bytes.
     B256::from(U256::from_be_bytes(hash.0).to_le_bytes::<32>())
 }
 
 /// Double SHA-256 of a block header, in internal byte order: three SHA-256 blocks.
 pub(super) fn header_hash(header: &[u8; HEADER_LEN]) -> B256 {
     let Some((first, rest)) = header.split_first_chunk::<BLOCK_LEN>() else {
+        // Never reached: a header is longer than a block.
         return double_sha256(header);
     };
     let mut last = PADDING_OF_80;
@@ -130,8 +131,8 @@ pub fn sha256_from_midstate(count: u64, state: &[u8; 32], tail: &[u8]) -> B256 {
     let bits = count.wrapping_add(tail.len() as u64).wrapping_mul(8);
     let mut last = [0u8; 2 * BLOCK_LEN];
     last.iter_mut().zip(rest.iter().chain([&0x80])).for_each(|(to, from)| *to = *from);
-    let one = rest.len().saturating_add(PADDING_LEN) <= BLOCK_LEN;
-    let used = if one { BLOCK_LEN } else { 2 * BLOCK_LEN };
+    let fits_one_block = rest.len().saturating_add(PADDING_LEN) <= BLOCK_LEN;
+    let used = if fits_one_block { BLOCK_LEN } else { 2 * BLOCK_LEN };
     if let Some(field) = last.get_mut(..used).and_then(|l| l.last_chunk_mut::<8>()) {
         *field = bits.to_be_bytes();
     }

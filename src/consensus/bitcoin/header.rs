@@ -3,13 +3,13 @@
 use super::hash::{HEADER_LEN, header_hash};
 use crate::types::B256;
 
-/// Offsets of a header's fields.
+/// Offsets of a header's fields, in bytes.
 const PREVIOUS_AT: usize = 4;
 const ROOT_AT: usize = 36;
 const TIME_AT: usize = 68;
 const BITS_AT: usize = 72;
 
-/// The first 80 bytes of a Bitcoin header field.
+/// A Bitcoin header: 80 bytes. A Rootstock header has one in the field of its proof of work, where bytes may follow.
 #[derive(Debug, Clone, Copy)]
 pub struct BitcoinHeader<'a>(&'a [u8; HEADER_LEN]);
 
@@ -21,7 +21,7 @@ impl<'a> From<&'a [u8; HEADER_LEN]> for BitcoinHeader<'a> {
 }
 
 impl<'a> BitcoinHeader<'a> {
-    /// Reads the first 80 bytes; `None` if there are fewer.
+    /// The header in the first 80 bytes of a field; `None` if there are fewer.
     #[must_use]
     pub fn first_of(field: &'a [u8]) -> Option<Self> {
         field.first_chunk::<HEADER_LEN>().map(Self)
@@ -69,7 +69,7 @@ impl<'a> BitcoinHeader<'a> {
     }
 }
 
-/// A header with its hash, so that it is computed once.
+/// A header with its hash, so that the hash is computed once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HashedHeader {
     header: [u8; HEADER_LEN],

@@ -1,4 +1,4 @@
-//! The heaviest chain: consecutive entries, found by height and by hash.
+//! The heaviest chain of a [`BitcoinChain`](super::BitcoinChain): consecutive entries, found by height and by hash.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -7,26 +7,29 @@ use alloc::vec::Vec;
 use super::entry::{Entry, NO_HEIGHT};
 use crate::types::{B256, U256};
 
-/// Number of buckets that hashes fall into; 32 kB stay in a core's own cache.
+/// Number of buckets that hashes fall into. Their 32 kB fit the cache of one processor core.
 const BUCKETS: usize = 1 << 13;
 
-/// Blocks whose median time a header must be above.
+/// Number of blocks below a header whose median time the header's time must exceed.
 pub(super) const MEDIAN_BLOCKS: usize = 11;
 
-/// The entries of the heaviest chain, from the lowest that is held to the tip. There is always one entry.
+/// The entries of the heaviest chain, from the lowest one in memory to the tip. There is always at least one entry.
 ///
-/// A bucket has the height of its highest entry, and each entry that of the next lower one. So the highest entry is removed
-/// in one step, and the lowest needs none: a height below all kept ones ends its bucket.
+/// Hashes are found through buckets: a bucket has the height of its highest entry, and each entry the height of the next lower one of
+/// its bucket. So the highest entry is removed in one step, and the removal of the lowest changes no bucket: a search ends at a height
+/// that is below the lowest entry.
 #[derive(Debug, Clone)]
 pub(super) struct MainChain {
     lowest: Entry,
     /// The entries above the lowest, the tip last.
     above: VecDeque<Entry>,
-    /// Times of the highest blocks, at the rest of their heights by [`MEDIAN_BLOCKS`]; zeros where there are fewer.
+    /// Times of the newest blocks, each at the index `height % MEDIAN_BLOCKS`; zeros where there are fewer blocks.
     newest_times: [u32; MEDIAN_BLOCKS],
+    /// Height of the highest entry of each bucket, or [`NO_HEIGHT`].
     buckets: Vec<u32>,
 }
 
+/// The bucket of a hash in internal byte order: proof of work makes its last bytes zero, so the first two are used.
 #[inline]
 fn bucket_of(hash: &B256) -> usize {
     let [first, second, ..] = hash.0;
@@ -52,6 +55,7 @@ impl MainChain {
         &self.newest_times
     }
 
+    /// Fills `newest_times` anew from the entries.
     fn find_times(&mut self) {
         self.newest_times = [0; MEDIAN_BLOCKS];
         let newest = self.above.iter().rev().chain([&self.lowest]).take(MEDIAN_BLOCKS);
@@ -75,7 +79,7 @@ impl MainChain {
 
     /// Height of the lowest entry.
     #[inline]
-    pub(super) const fn lowest(&self) -> u32 {
+    pub(super) const fn lowest_height(&self) -> u32 {
         self.lowest.height
     }
 
@@ -86,6 +90,7 @@ impl MainChain {
         }
     }
 
+    /// The entries from a height down to the lowest.
     pub(super) fn down_from(&self, height: u32) -> impl Iterator<Item = &Entry> {
         let above = self.tip().height.saturating_sub(height) as usize;
         self.above.iter().rev().chain([&self.lowest]).skip(above)
@@ -99,7 +104,7 @@ impl MainChain {
         Some(entry)
     }
 
-    /// Makes an entry the highest of its bucket. Returns the height of the one before.
+    /// Makes an entry the highest of its bucket. Returns the height of the entry that was the highest before.
     #[inline]
     fn put_in_bucket(&mut self, entry: &Entry) -> u32 {
         let highest = self.buckets.get_mut(bucket_of(&entry.hash));
@@ -107,7 +112,7 @@ impl MainChain {
     }
 
     /// Adds an entry on top.
-    // Inlined, the entry is made in its place: its copies would take as long as a tenth of its hash.
+    // Inlined, so that the entry is built where it is stored: copying it would take a tenth of the time of its hash.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
         note_time(&mut self.newest_times, &entry);
@@ -133,7 +138,7 @@ impl MainChain {
     }
 }
 
-/// Notes the time of an entry in place of the one that is [`MEDIAN_BLOCKS`] below it.
+/// Writes the time of an entry over the time of the block that is [`MEDIAN_BLOCKS`] below it.
 #[inline]
 fn note_time(times: &mut [u32; MEDIAN_BLOCKS], entry: &Entry) {
     if let Some(time) = times.get_mut(entry.height as usize % MEDIAN_BLOCKS) {

@@ -1,11 +1,12 @@
-//! The parts of Bitcoin that the checks of merged mining need, and those that date Rootstock's blocks.
+//! The parts of Bitcoin that the checks of merged mining need, and a Bitcoin header chain, by which a light client tells when the
+//! Bitcoin headers in Rootstock blocks were mined (`light::bitcoin`).
 //!
 //! | file | contents |
 //! |---|---|
 //! | `hash`, `header`, `transaction_shape` | double SHA-256, header fields, the shape of a 64-byte transaction |
 //! | `target`, `network` | compact targets and their change; checkpoints and limits of Bitcoin's networks |
-//! | `coinbase_proof`, `coinbase_buf` | a block's coinbase, proven, with the Rootstock tag in it; the proof as it is kept |
-//! | `packed`, `stored`, `served` | headers packed for transport; the chain as a client stores it, and as others ask for it |
+//! | `coinbase_proof`, `coinbase_buf` | a block's coinbase, proven, with the Rootstock tag in it; the proof that owns its bytes |
+//! | `packed`, `stored`, `served` | headers packed for transport; the chain as a client stores it, and as it serves it to other programs |
 //! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
 #[cfg(test)]

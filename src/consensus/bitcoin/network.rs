@@ -4,7 +4,7 @@ use alloy_primitives::b256;
 
 use crate::types::B256;
 
-/// The last block of a retarget period that a client trusts.
+/// The last block of a retarget period (2,016 blocks), which a client trusts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitcoinCheckpoint {
     /// Height of the block.
@@ -13,7 +13,8 @@ pub struct BitcoinCheckpoint {
     pub hash: B256,
     /// Target of the next period, in compact form.
     pub next_bits: u32,
-    /// Time that its header states, or a later one, in seconds since 1970; zero if none is known.
+    /// Time that its header states, or a later one, in seconds since 1970; zero if none is available. A later time makes
+    /// [`BitcoinChain::is_slow`](super::BitcoinChain::is_slow) accept slightly slower blocks.
     pub time: u32,
 }
 
@@ -22,7 +23,7 @@ pub struct BitcoinCheckpoint {
 pub struct BitcoinNetwork {
     /// The block above which headers are verified.
     pub checkpoint: BitcoinCheckpoint,
-    /// The highest target, in compact form.
+    /// The highest target that a block may have, in compact form.
     pub limit: u32,
     /// Whether the target changes after each period of 2,016 blocks.
     pub retargets: bool,
@@ -42,7 +43,7 @@ impl BitcoinNetwork {
         retargets: true,
     };
 
-    /// Bitcoin's local network, from its block 0: two hashes make a block.
+    /// Bitcoin's local network, from its block 0: a block takes two hashes on average.
     pub const REGTEST: Self = Self {
         checkpoint: BitcoinCheckpoint {
             height: 0,

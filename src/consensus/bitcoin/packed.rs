@@ -1,14 +1,14 @@
-//! Consecutive headers packed for transport and storage, 43 bytes each as a rule.
+//! Consecutive Bitcoin headers packed for transport and storage, usually in 43 bytes each.
 //!
-//! `0x01 | previous hash of the first header (32) | headers`; the form byte alone is no header at all. A header is
+//! The form is `0x01 | previous hash of the first header (32) | headers`; the byte `0x01` alone stands for no headers. A header is
 //!
 //! ```text
 //! flags (1) | version (4, flag 1) | Merkle root (32) | time (2, or 4 with flag 2) | nBits (4, flag 4) | nonce (4)
 //! ```
 //!
-//! The previous hash is computed. Version and nBits are there if they differ from those of the header before, for the first
-//! header from zero. A time of two bytes is the signed difference from the time before. All numbers are little-endian, as
-//! in headers. A reader accepts only what the writer would write.
+//! The previous hash is computed from the header before. Version and nBits are written if they differ from those of the header before;
+//! the first header is compared with zeros. A time of two bytes is the signed difference from the time of the header before. All
+//! numbers are little-endian, as in headers. A reader accepts only the bytes that the writer would write.
 
 use alloc::vec::Vec;
 
@@ -19,13 +19,18 @@ use super::hash::HEADER_LEN;
 use super::header::HashedHeader;
 use crate::types::B256;
 
-/// The form described above.
+/// The first byte of the form that the head of this file describes.
 const FORM: u8 = 1;
+/// Flag of a header that states its version.
 const VERSION: u8 = 1;
+/// Flag of a header whose time has four bytes.
 const WHOLE_TIME: u8 = 2;
+/// Flag of a header that states its nBits.
 const BITS: u8 = 4;
-/// Bytes of a header with everything.
+/// Most bytes of a packed header: with all flags set.
 const LONGEST: usize = 49;
+/// Bytes of the form byte and the previous hash before the first header.
+const FRONT_LEN: usize = 33;
 
 /// Why bytes are not packed headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -44,7 +49,7 @@ pub enum PackedHeadersError {
     TooMany { asked: usize },
 }
 
-/// The fields that a header shares with the one before.
+/// The fields that are packed by comparison with those of the header before.
 #[derive(Debug, Clone, Copy, Default)]
 struct Shared {
     version: [u8; 4],
@@ -58,7 +63,7 @@ fn short_time(from: [u8; 4], to: [u8; 4]) -> Option<i16> {
     i16::try_from(seconds(to).saturating_sub(seconds(from))).ok()
 }
 
-/// Writes a part at the start of bytes, and returns those behind it.
+/// Writes a part at the start of `bytes`, and returns the bytes behind it.
 #[inline]
 fn put<'a, const N: usize>(bytes: &'a mut [u8], part: &[u8; N]) -> &'a mut [u8] {
     let Some((to, behind)) = bytes.split_first_chunk_mut() else { return &mut [] };
@@ -125,10 +130,11 @@ impl Parts {
 #[must_use]
 pub fn pack_headers(headers: impl IntoIterator<Item = [u8; HEADER_LEN]>) -> Vec<u8> {
     let headers = headers.into_iter();
-    let mut out = Vec::with_capacity(headers.size_hint().0.saturating_mul(LONGEST).saturating_add(33));
+    let mut out = Vec::with_capacity(headers.size_hint().0.saturating_mul(LONGEST).saturating_add(FRONT_LEN));
     out.push(FORM);
     let mut before = Shared::default();
     for parts in headers.filter_map(|header| Parts::of(&header)) {
+        // Only the form byte is written: this header is the first.
         if out.len() == 1 {
             out.extend_from_slice(&parts.previous);
         }
@@ -138,13 +144,16 @@ pub fn pack_headers(headers: impl IntoIterator<Item = [u8; HEADER_LEN]>) -> Vec<
     out
 }
 
-/// Reads packed headers one by one, without allocation. After an error it ends.
+/// Reads packed headers one by one, without allocation. The iterator ends after an error.
 #[derive(Debug, Clone)]
 pub struct PackedHeaders<'a> {
     rest: &'a [u8],
     previous: B256,
+    /// Fields of the header before; zeros before the first.
     before: Shared,
+    /// Number of headers that are read.
     index: usize,
+    /// Most headers to read.
     most: usize,
 }
 
@@ -152,7 +161,7 @@ impl<'a> PackedHeaders<'a> {
     /// Begins to read at most `most` headers.
     ///
     /// # Errors
-    /// [`PackedHeadersError::Form`]; [`PackedHeadersError::Cut`] if there is no header after a previous hash.
+    /// [`PackedHeadersError::Form`]; [`PackedHeadersError::Cut`] if the previous hash is cut off, or no header follows it.
     pub fn new(bytes: &'a [u8], most: usize) -> Result<Self, PackedHeadersError> {
         let (form, rest) = bytes.split_first().ok_or(PackedHeadersError::Form(None))?;
         if *form != FORM {
@@ -167,7 +176,8 @@ impl<'a> PackedHeaders<'a> {
         Ok(Self { rest, previous, before: Shared::default(), index: 0, most })
     }
 
-    /// Hash of the block below the first header, in internal byte order; after reading, that of the last header.
+    /// Hash of the block below the next header, in internal byte order: of the block below the first header at first, then of the last
+    /// header that was read.
     pub const fn previous(&self) -> &B256 {
         &self.previous
     }
@@ -178,7 +188,7 @@ impl<'a> PackedHeaders<'a> {
         Some(*taken)
     }
 
-    /// Reads a header, and the flags that it came with.
+    /// Reads a header and its flags.
     fn read(&mut self) -> Option<(Parts, u8)> {
         let [flags] = self.take()?;
         let mut shared = self.before;
@@ -204,6 +214,7 @@ impl<'a> PackedHeaders<'a> {
             return Err(PackedHeadersError::TooMany { asked: self.most });
         }
         let (parts, flags) = self.read().ok_or(PackedHeadersError::Cut { index })?;
+        // A field that is written though it did not change, or a flag without meaning.
         if flags != parts.flags(&self.before) {
             return Err(PackedHeadersError::Flags { index, flags });
         }
@@ -230,8 +241,8 @@ impl Iterator for PackedHeaders<'_> {
 }
 
 impl BitcoinChain {
-    /// Packs at most `most` headers of the heaviest chain from a height on. Without the header at this height the result has
-    /// none.
+    /// Packs at most `most` headers of the heaviest chain from the height `from` on. The result has no headers if the one at `from` is
+    /// not held.
     #[must_use]
     pub fn packed(&self, from: u32, most: u32) -> Vec<u8> {
         let heights = from..from.saturating_add(most).min(self.tip().height.saturating_add(1));

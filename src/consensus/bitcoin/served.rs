@@ -1,12 +1,12 @@
-//! A Bitcoin chain that other Rootlights may ask for.
+//! The interface of a Bitcoin chain that other Rootlight programs may request. `light::bitcoin` writes and reads its texts.
 
 use alloc::string::String;
 
-/// A Bitcoin chain that other Rootlights may ask for: the one that a light client follows, or that of a development chain.
+/// A Bitcoin chain that other Rootlight programs may request: the one that a light client follows, or that of a development chain.
 pub trait ServedBitcoin {
-    /// The result of `rootlight_getBitcoinHeaders`: at most `count` headers from a height on.
+    /// The result of `rootlight_getBitcoinHeaders`, in base64: at most `count` headers from the height `from` on.
     fn served_headers(&self, from: u32, count: u32) -> String;
 
-    /// The result of `rootlight_getBitcoinTags`: the coinbases of at most `count` blocks from a height on.
+    /// The result of `rootlight_getBitcoinTags`, in base64: the coinbases of at most `count` blocks from the height `from` on.
     fn served_coinbases(&self, from: u32, count: u32) -> String;
 }

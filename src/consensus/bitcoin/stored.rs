@@ -1,10 +1,9 @@
-//! A Bitcoin chain as a client stores it: the end of a period as its own checkpoint, and the headers above it.
+//! A Bitcoin chain as a client stores it: a personal checkpoint, which is the end of a retarget period, and the headers above it.
 //!
 //! `0x01 | height (4) | hash (32) | nBits of the next period (4) | packed headers | checksum (8)`, numbers little-endian. The
-//! checksum is the first bytes of the double SHA-256 of all before it: it finds accidents. The headers are verified as
-//! those of a source are. The checkpoint is the client's own; what can be said of it without the headers below is
-//! checked: it is the end of a period, the target of the next period is at most four times the built-in one, and at least a
-//! whole period was mined on top of it.
+//! checksum is the first bytes of the double SHA-256 of all before it; it detects accidental damage only. The headers are verified
+//! like those of any other source. Of the checkpoint, everything is checked that needs no headers below it: it is the end of a period,
+//! the target of the next period is at most four times the built-in one, and at least a whole period was mined on top of it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,10 +19,12 @@ use super::packed::{PackedHeaders, PackedHeadersError, pack_headers};
 use super::target::{CLAMP, PERIOD, target_of};
 use crate::types::{B256, U256};
 
-/// The form described above.
+/// The first byte of the form that the head of this file describes.
 const FORM: u8 = 1;
+/// Length of the checksum, in bytes.
 const CHECKSUM_LEN: usize = 8;
-/// Most periods above the built-in checkpoint: almost forty years of blocks every ten minutes.
+/// Most periods between the built-in checkpoint and a stored one: almost forty years of blocks every ten minutes, longer than a
+/// program with this checkpoint is used.
 const MAX_PERIODS: u32 = 1_024;
 
 /// Why a stored chain is not used.
@@ -31,7 +32,7 @@ const MAX_PERIODS: u32 = 1_024;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum StoredBitcoinError {
-    /// This version does not know the form, or there are too few bytes.
+    /// The form byte is unknown to this version, or the bytes are cut off.
     #[error("stored Bitcoin chain: form {0:?} is not known, or it is cut off")]
     Form(Option<u8>),
     #[error("stored Bitcoin chain: its checksum is wrong")]
@@ -40,7 +41,8 @@ pub enum StoredBitcoinError {
         "stored Bitcoin chain: block {height} is not the end of a period above the built-in checkpoint {built_in}"
     )]
     Height { height: u32, built_in: u32 },
-    /// The target is easier than the clamps of all periods allow, or the checkpoint is not the built-in one at its height.
+    /// The target is above four times the built-in one, the checkpoint is too far above the built-in one, or it differs from the
+    /// built-in one at the same height.
     #[error(
         "stored Bitcoin chain: block {height} with the next nBits {next_bits:#010x} cannot follow the built-in checkpoint"
     )]
@@ -54,8 +56,8 @@ pub enum StoredBitcoinError {
 }
 
 impl BitcoinChain {
-    /// The newest end of a period that is at least a period below the tip, and below which no branch leaves: deep enough for a
-    /// checkpoint of one's own.
+    /// The block that a client may trust as its own checkpoint: the newest end of a period that is at least a period below the tip,
+    /// and below which no branch may leave the heaviest chain.
     #[must_use]
     pub fn personal_checkpoint(&self) -> BitcoinCheckpoint {
         let start = self.start();
@@ -65,8 +67,9 @@ impl BitcoinChain {
         self.checkpoint_at(height).unwrap_or(*start)
     }
 
-    /// The bytes to store, from which [`Self::restore`] makes the chain from [`Self::personal_checkpoint`] on: 87 to 174 kB once a
-    /// period is complete. A chain that holds more than the default is stored from its start on, 43 bytes a header.
+    /// The bytes to store, from which [`Self::restore`] makes the chain from [`Self::personal_checkpoint`] on: 87 to 174 kB, for one to
+    /// two periods, once a period is complete. A chain that may hold more headers than the default and holds all since its start is
+    /// stored from its start on, at 43 bytes a header.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         let checkpoint = if self.holds_all() { *self.start() } else { self.personal_checkpoint() };
@@ -92,8 +95,8 @@ impl BitcoinChain {
         Self::above(checkpoint, network, &mut headers, now)
     }
 
-    /// A chain of these headers, whose lowest is the first of a period. Nothing links it to the built-in block: what is checked is
-    /// what [`Self::restore`] checks. `first` is the height of the lowest header.
+    /// A chain of headers that begin with the first of a period, at the height `first`. No headers link it to the built-in checkpoint;
+    /// the checks are those of [`Self::restore`]. `now` is in seconds since 1970.
     pub fn begin(
         network: BitcoinNetwork,
         first: u32,
@@ -109,7 +112,7 @@ impl BitcoinChain {
         Self::above(checkpoint, network, &mut headers, now)
     }
 
-    /// The chain of headers above a checkpoint that is not the built-in one, as a rule.
+    /// Checks a checkpoint, which is usually not the built-in one, and makes the chain of the headers above it.
     fn above(
         checkpoint: BitcoinCheckpoint,
         network: BitcoinNetwork,
@@ -120,6 +123,7 @@ impl BitcoinChain {
         let time = if checkpoint.height == built_in.height { built_in.time } else { 0 };
         let checkpoint = BitcoinCheckpoint { time, ..checkpoint };
         check_checkpoint(&checkpoint, &network)?;
+        // The chain must hold all these headers until they are counted; only then is the number to hold set.
         let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network }).holding(SERVED_BITCOIN_HEADERS);
         for header in headers {
             chain.extend(&header?, now)?;
@@ -150,7 +154,7 @@ fn parts(stored: &[u8]) -> Result<(BitcoinCheckpoint, &[u8]), StoredBitcoinError
     Ok((BitcoinCheckpoint { height, hash: B256::from(*hash), next_bits, time: 0 }, packed))
 }
 
-/// Checks what can be said of a checkpoint without the headers between the built-in one and it.
+/// Checks a checkpoint as far as this is possible without the headers between the built-in checkpoint and this one.
 fn check_checkpoint(
     checkpoint: &BitcoinCheckpoint,
     network: &BitcoinNetwork,
@@ -163,14 +167,14 @@ fn check_checkpoint(
         0 => *checkpoint == built_in,
         _ if periods > MAX_PERIODS => false,
         _ if !network.retargets => next_bits == built_in.next_bits,
-        _ => target_of(next_bits).is_some_and(|target| target <= easiest(network)),
+        _ => target_of(next_bits).is_some_and(|target| target <= highest_target(network)),
     };
     possible.then_some(()).ok_or(StoredBitcoinError::Checkpoint { height, next_bits })
 }
 
-/// The highest target of a stored checkpoint: four times the built-in one. A chain whose difficulty fell further is fetched
+/// The highest target that a stored checkpoint may have: four times the built-in one. A chain whose difficulty fell further is fetched
 /// again from the built-in checkpoint.
-fn easiest(network: &BitcoinNetwork) -> U256 {
+fn highest_target(network: &BitcoinNetwork) -> U256 {
     let limit = target_of(network.limit).unwrap_or_default();
     let built_in = target_of(network.checkpoint.next_bits).unwrap_or_default();
     built_in.saturating_mul(U256::from(CLAMP)).min(limit)

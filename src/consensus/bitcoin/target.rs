@@ -2,17 +2,18 @@
 
 use crate::types::U256;
 
-/// Blocks in a period, after which the target changes.
+/// Blocks in a retarget period, after which the target changes.
 pub(super) const PERIOD: u32 = 2_016;
 /// Seconds that a period should take: two weeks.
 const PERIOD_SECONDS: u32 = 14 * 24 * 60 * 60;
-/// The target changes by at most this factor.
+/// The greatest factor by which the target changes after a period, up or down.
 pub(super) const CLAMP: u32 = 4;
 
 /// The bit of the compact form that makes a number negative.
 const SIGN: u32 = 0x0080_0000;
+/// The bits of the mantissa in the compact form. The number is `mantissa * 256^(length - 3)`; the length is the highest byte.
 const MANTISSA: u32 = 0x007f_ffff;
-/// Bytes of a mantissa.
+/// Length of a mantissa, in bytes.
 const MANTISSA_LEN: u32 = 3;
 
 /// The target of a compact form. `None` if it is zero, negative, or has more than 256 bits.
@@ -51,14 +52,16 @@ pub fn bits_of(target: U256) -> u32 {
 /// Expected number of hashes until one is at most the target.
 #[must_use]
 pub fn work_of_target(target: U256) -> U256 {
-    // 2^256 / (target + 1), in 256 bits. The largest target, which every hash meets, counts as one.
+    // 2^256 / (target + 1), which is (2^256 - 1 - target) / (target + 1) + 1 and so fits 256 bits. The largest target, which every hash
+    // meets, gives 1.
     let work = target.checked_add(U256::ONE).and_then(|divisor| (!target).checked_div(divisor));
     work.unwrap_or_default().saturating_add(U256::ONE)
 }
 
-/// The target, in compact form, of the period after one with the target `bits`, whose first and last blocks have these times.
+/// The target, in compact form, of the period after one with the target `bits`, whose first and last blocks have these times in
+/// seconds. `limit` is the network's highest target, in compact form.
 ///
-/// Bitcoin compares the 2,015 intervals between these two blocks with the time of 2,016.
+/// Bitcoin divides the time of the 2,015 intervals between these two blocks by the planned time of 2,016 intervals.
 #[must_use]
 pub(super) fn retarget(bits: u32, first_time: u32, last_time: u32, limit: u32) -> u32 {
     let lowest = i64::from(PERIOD_SECONDS / CLAMP);
@@ -233,7 +236,7 @@ mod tests {
         #[test]
         fn any_bits_are_a_target_or_none(bits: u32) {
             let mantissa = bits & MANTISSA;
-            let digits = model::of_bits(len_and(bits, mantissa));
+            let digits = model::of_bits(with_capped_length(bits, mantissa));
             let fits = digits[32..].iter().all(|digit| *digit == 0) && bits >> 24 <= model::LEN as u32;
             let number = U256::from_le_slice(&digits[..32]);
             let expected = (bits & SIGN == 0 && fits && !number.is_zero()).then_some(number);
@@ -242,7 +245,7 @@ mod tests {
     }
 
     /// A compact form whose length fits the model's numbers.
-    fn len_and(bits: u32, mantissa: u32) -> u32 {
+    fn with_capped_length(bits: u32, mantissa: u32) -> u32 {
         (bits >> 24).min(model::LEN as u32) << 24 | mantissa
     }
 }

@@ -1,4 +1,4 @@
-//! Bitcoin chains for tests.
+//! Bitcoin headers and chains for tests, mined on easy targets or not checked at all.
 
 use super::block::BitcoinBlock;
 use super::chain::BitcoinChain;
@@ -75,6 +75,7 @@ impl BitcoinChain {
         Self::unchecked(first_height, headers.iter().map(|header| (*header, header_hash(header))).collect())
     }
 
+    /// A chain of headers with their hashes, from `first_height` on, on a checkpoint with the hash zero.
     fn unchecked(first_height: u32, headers: Vec<([u8; HEADER_LEN], B256)>) -> Self {
         let height = first_height.checked_sub(1).expect("a chain starts above its checkpoint");
         let checkpoint = BitcoinCheckpoint { height, hash: B256::ZERO, next_bits: 0x207f_ffff, time: 0 };
