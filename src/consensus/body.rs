@@ -1,4 +1,5 @@
-//! Transactions and receipts that a verified header commits to.
+//! Transactions and receipts that a verified header commits to: the roots that a header states, and the types that only a comparison with
+//! them makes.
 
 use alloc::vec::Vec;
 
@@ -45,25 +46,27 @@ pub enum BodyError {
     GasUsed { expected: u64, found: u64 },
 }
 
-/// The node format of a block's transaction and receipt roots: the orchid format before RSKIP-126.
+/// The node format of the tries of a block's transactions and receipts: before RSKIP-126 the orchid format, then that of RSKIP-107.
 #[must_use]
 pub fn root_format(network: &Network, number: u64) -> NodeFormat {
     if network.active(Rule::Rskip126, number) { NodeFormat::Rskip107 } else { NodeFormat::Orchid }
 }
 
-/// Bytes of memory that a transaction, a receipt and a log take beside their data and topics, about.
+/// About the bytes of memory that a transaction takes besides its data; for the budgets of caches.
 const TRANSACTION_BYTES: usize = 600;
+/// About the bytes of memory that a receipt takes besides its logs.
 const RECEIPT_BYTES: usize = 500;
+/// About the bytes of memory that a log takes besides its topics and data.
 const LOG_BYTES: usize = 128;
 
-/// Root of the transactions trie.
+/// Root of the trie of a block's transactions.
 #[must_use]
 pub fn transactions_root(transactions: &[Transaction], format: NodeFormat) -> B256 {
     let encoded: Vec<Vec<u8>> = transactions.iter().map(Transaction::encode).collect();
     ordered_root(&encoded, format)
 }
 
-/// Root of the receipts trie.
+/// Root of the trie of a block's receipts.
 #[must_use]
 pub fn receipts_root(receipts: &[Receipt], format: NodeFormat) -> B256 {
     let encoded: Vec<Vec<u8>> = receipts.iter().map(Receipt::encode).collect();
@@ -130,8 +133,7 @@ impl VerifiedBody {
         Ok(Self { block: header.hash(), transactions, hashes })
     }
 
-    /// Creates the body of a block that was executed or built locally. The root was checked or computed
-    /// there.
+    /// Creates the body of a block that this program has executed or built; the execution has checked or computed the root.
     #[cfg(feature = "local")]
     pub(crate) fn executed(header: &SealedHeader, transactions: Vec<Transaction>) -> Self {
         let hashes = transactions.iter().map(Transaction::hash).collect();
@@ -162,10 +164,11 @@ impl VerifiedBody {
 
     /// Approximate memory of the body, in bytes.
     pub fn bytes(&self) -> usize {
-        let of = |sum: usize, transaction: &Transaction| {
+        let add = |sum: usize, transaction: &Transaction| {
             sum.saturating_add(TRANSACTION_BYTES).saturating_add(transaction.data.len())
         };
-        self.transactions.iter().fold(TRANSACTION_BYTES, of)
+        // An empty body counts as one transaction.
+        self.transactions.iter().fold(TRANSACTION_BYTES, add)
     }
 
     /// Index of a transaction in the block.
@@ -193,8 +196,7 @@ impl VerifiedReceipts {
         Ok(Self { block: header.hash(), receipts })
     }
 
-    /// Creates the receipts of a block that was executed or built locally. The root was checked or computed
-    /// there.
+    /// Creates the receipts of a block that this program has executed or built; the execution has checked or computed the root.
     #[cfg(feature = "local")]
     pub(crate) fn executed(header: &SealedHeader, receipts: Vec<Receipt>) -> Self {
         Self { block: header.hash(), receipts }
@@ -230,6 +232,7 @@ impl VerifiedReceipts {
     }
 }
 
+/// Checks the bloom of each receipt, and that the header's bloom is their union.
 fn check_blooms(header: &SealedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
     let mut all = Bloom::ZERO;
     for (index, receipt) in receipts.iter().enumerate() {
@@ -244,8 +247,8 @@ fn check_blooms(header: &SealedHeader, receipts: &[Receipt]) -> Result<(), BodyE
     Err(BodyError::Bloom)
 }
 
-/// Checks the gas sums. Cumulative gas restarts at each edge of the parallel sublists (RSKIP-144); the
-/// block's gas is the sum over all receipts.
+/// Checks the gas sums. From RSKIP-144 on a block's transactions are sublists that may run in parallel, then a sequential rest; an edge in
+/// the header is the index behind a sublist. Cumulative gas restarts at each edge. The block's gas is the sum over all receipts.
 fn check_gas(header: &SealedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
     let (mut list, mut block) = (0u64, 0u64);
     for (index, receipt) in receipts.iter().enumerate() {

@@ -23,10 +23,11 @@ pub const MAINNET_KNOWN_UNTIL: u64 = 10_500_000;
 /// Last height of the test network whose rules are known.
 pub const TESTNET_KNOWN_UNTIL: u64 = 9_500_000;
 
-/// Mainnet's conditions for a start by work alone. The difficulty 4e21 is about half of the 7.45e21 of block 9,000,000
-/// (June 2026; it was 1.36e22 half a year before), so that mainnet's difficulty may fall by half before this needs an
-/// update. `from` is the newest built-in checkpoint.
+/// Mainnet's conditions for a start by work alone. The difficulty 4e21 is about half of the 7.45e21 of block 9,000,000 (June 2026; half
+/// a year before, the difficulty was 1.36e22), so mainnet's difficulty may fall by half before this needs an update. `from` is the
+/// number of the newest built-in checkpoint.
 const MAINNET_WORK_START: WorkStart = WorkStart {
+    // 4 * 10^21, as words of 64 bits.
     difficulty: U256::from_limbs([0xd726_b717_7a80_0000, 216, 0, 0]),
     from: 9_000_000,
     headers: WORK_START_HEADERS,
@@ -85,10 +86,10 @@ const TESTNET_OVERRIDES: &[(Rule, u64)] = &[
     (Rule::Rskip535, 7_604_200),
 ];
 
-/// The number of such rules that both test networks have.
+/// The number of entries of [`TESTNET_OVERRIDES`] that both test networks have.
 const TESTNET_COMMON_OVERRIDES: usize = 4;
 
-/// The hard forks of regtest, all at block 0. Devnet has the first [`DEVNET_FORKS`].
+/// The hard forks of regtest, all at block 0. Devnet has the first [`DEVNET_FORKS`], so those that it lacks are last.
 const REGTEST_FORKS: &[(Fork, u64)] = &[
     (Fork::Bahamas, 0),
     (Fork::Orchid, 0),
@@ -111,7 +112,8 @@ const REGTEST_FORKS: &[(Fork, u64)] = &[
 /// The number of devnet's hard forks.
 const DEVNET_FORKS: usize = 14;
 
-/// The two keys of the fallback miners, the same on every network (`Constants` of the reference node).
+/// The two public keys whose signatures stood in for proof of work before RSKIP-98 (fallback blocks), uncompressed. They are the same on
+/// every network (`Constants` of the reference node).
 const FALLBACK_KEYS: [[u8; 65]; 2] = [
     hex!(
         "041e2b148c024770e19c4f31db2233cac791583df95b4d14a5e9fd4b38dc8254b3"
@@ -263,8 +265,8 @@ impl Network {
         Self::new(&TESTNET2)
     }
 
-    /// The developers' network, chain id 32. Three hard forks are missing from the reference node's table, so
-    /// they are never active.
+    /// The developers' network, chain id 32. Hard forks that are missing from the reference node's table of this network are never
+    /// active.
     #[must_use]
     pub fn devnet() -> Self {
         Self::new(&DEVNET)

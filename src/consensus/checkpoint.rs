@@ -1,4 +1,4 @@
-//! Checkpoints: blocks that are trusted by their hash.
+//! Checkpoints: blocks that are trusted by their hash, at which a light client starts.
 
 use alloc::string::String;
 
@@ -24,8 +24,8 @@ pub struct Checkpoint {
 pub struct BuiltInCheckpoint {
     /// The block.
     pub checkpoint: Checkpoint,
-    /// When the block was mined, in seconds since 1970, or the time of a block before it. `None` if it is not known:
-    /// such a checkpoint is never the default start.
+    /// Time of the block, or of a block shortly before it, in seconds since 1970. The newest checkpoint of each network has one, because
+    /// its age decides whether [`newest`] accepts it.
     pub timestamp: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ const fn total(high: u64, low: u64) -> Option<U256> {
     Some(U256::from_limbs([low, high, 0, 0]))
 }
 
-/// Mainnet blocks, oldest first. Each hash was computed from a complete header, or is the parent hash of such a header.
+/// Mainnet blocks, oldest first. Each hash was computed from a complete header, or is the parent hash in such a header.
 /// Total difficulties are those that the Rootstock block explorer states.
 pub const MAINNET: &[BuiltInCheckpoint] = &[
     checkpoint(0, super::builtin::MAINNET_GENESIS, total(0, 0x10_0000)),
@@ -93,8 +93,8 @@ pub const TESTNET: &[BuiltInCheckpoint] = &[
         .mined(1_772_204_131),
 ];
 
-/// The built-in checkpoints of a network, oldest first. Networks without any start at genesis. A network that has the name
-/// of a built-in one but another genesis has none.
+/// The built-in checkpoints of a network, oldest first. A client of a network without checkpoints starts at genesis. A network that has
+/// the name of a built-in one but another genesis has none.
 #[must_use]
 pub fn built_in(network: &Network) -> &'static [BuiltInCheckpoint] {
     let known = match network.name.as_str() {
@@ -108,11 +108,11 @@ pub fn built_in(network: &Network) -> &'static [BuiltInCheckpoint] {
     }
 }
 
-/// Greatest age of a built-in checkpoint, in seconds: a year. Hard forks come about once a year, so a program whose newest
-/// checkpoint is older probably lacks the newest rules.
+/// Greatest age of a built-in checkpoint at which a client starts, in seconds: a year. Hard forks come about once a year, so a program
+/// whose newest checkpoint is older probably lacks the newest rules.
 pub const MAX_AGE: u64 = 365 * 86_400;
 
-/// The newest built-in checkpoint of a network is older than [`MAX_AGE`].
+/// The error that the newest built-in checkpoint of a network is older than [`MAX_AGE`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the newest built-in checkpoint of {network}, block {number}, is {days} days old, at most {} are accepted: \
@@ -124,7 +124,7 @@ pub struct OldCheckpoint {
     pub network: String,
     /// Number of the checkpoint's block.
     pub number: u64,
-    /// Its age in days.
+    /// Age of the checkpoint's block, in days.
     pub days: u64,
 }
 

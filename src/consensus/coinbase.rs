@@ -1,20 +1,20 @@
-//! The merged-mining commitment in a Bitcoin coinbase.
+//! The merged-mining commitment in a Bitcoin coinbase, as proof of work (`consensus::pow`) checks it.
 //!
-//! The header's coinbase field is `8-byte big-endian count of bytes already hashed | 32-byte SHA-256 state | tail`. The
-//! coinbase transaction is cut at a SHA-256 block: only its end, which contains `RSKBLOCK:` and the hash for merged
-//! mining, is given in full.
+//! The coinbase field of a Rootstock header is `8-byte big-endian count of bytes already hashed | 32-byte SHA-256 state | tail`. The
+//! coinbase transaction is cut between two SHA-256 blocks: only its end, which contains the tag `RSKBLOCK:` and the header's hash for
+//! merged mining, is given in full.
 
 use thiserror::Error;
 
 use super::bitcoin::{sha256_from_midstate, sha256_of_hash};
 use crate::types::{B256, MERGED_MINING_TAG};
 
-/// Length of count and state before the tail, in bytes.
+/// Length of the count and the state (the midstate) before the tail, in bytes.
 pub const MIDSTATE_LEN: usize = 40;
-/// Highest offset of the tag in the tail: it must start within the first SHA-256 block. Otherwise one coinbase could be
-/// cut in two places.
+/// Highest offset of the tag in the tail: the tag must start within the first SHA-256 block. Otherwise there would be several valid
+/// cuts of one coinbase.
 pub const MAX_TAG_POSITION: usize = 63;
-/// Most bytes after the commitment.
+/// Most bytes after the commitment, as in the reference node.
 pub const MAX_TRAILING_BYTES: usize = 128;
 /// A coinbase transaction must be longer than this: 64 bytes could be an inner Merkle node.
 pub const MIN_COINBASE_EXCLUDED: i64 = 64;
@@ -43,7 +43,7 @@ pub enum CoinbaseError {
     /// The coinbase transaction is too short.
     #[error("coinbase transaction of {found} bytes, more than {MIN_COINBASE_EXCLUDED} needed")]
     TransactionLength {
-        /// Its length, from the midstate's count, in 64-bit signed arithmetic.
+        /// Length of the transaction: the midstate's count and the tail, in 64-bit signed arithmetic.
         found: i64,
     },
 }
@@ -65,7 +65,7 @@ impl<'a> Coinbase<'a> {
         Ok(Self { count: u64::from_be_bytes(*count), state, tail })
     }
 
-    /// Checks that the coinbase commits to `hash_for_merged_mining`, once and in the right place.
+    /// Checks that the coinbase commits to `hash_for_merged_mining` by its last tag, and that this tag has the right position.
     pub fn check_commitment(&self, hash_for_merged_mining: &B256) -> Result<(), CoinbaseError> {
         let missing = CoinbaseError::TagMissing { expected: *hash_for_merged_mining };
         let last = self.last_tag(None).ok_or(missing.clone())?;
@@ -84,7 +84,7 @@ impl<'a> Coinbase<'a> {
         if trailing > MAX_TRAILING_BYTES {
             return Err(CoinbaseError::TrailingBytes { found: trailing });
         }
-        // Both wrap in the reference node's 64-bit arithmetic.
+        // The count and the sum wrap in the reference node's 64-bit signed arithmetic.
         let length = (self.count as i64).wrapping_add(self.tail.len() as i64);
         if length <= MIN_COINBASE_EXCLUDED {
             return Err(CoinbaseError::TransactionLength { found: length });
@@ -108,7 +108,7 @@ impl<'a> Coinbase<'a> {
         }
     }
 
-    /// Whether this hash follows the tag at this offset of the tail.
+    /// Whether `hash` follows the tag at the offset `tag` of the tail.
     fn names(&self, tag: usize, hash: &B256) -> bool {
         let behind = tag.checked_add(MERGED_MINING_TAG.len()).and_then(|start| self.tail.get(start..));
         behind.is_some_and(|rest| rest.starts_with(hash.as_slice()))

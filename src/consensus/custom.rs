@@ -45,8 +45,8 @@ use super::network::{NEVER, Network, NetworkSpec, Params, WORK_START_HEADERS, Wo
 use super::rule::{Fork, Rule};
 use crate::types::{Address, B256, U256};
 
-/// Most headers of a start by work: those that a client keeps (8,192, see `KEPT_HEADERS`), less room for blocks
-/// that arrive while a proposal is judged.
+/// Most headers of a start by work. A client keeps 8,192 headers (`KEPT_HEADERS`); the rest is for blocks that arrive while a proposal
+/// is judged.
 const MAX_WORK_START_HEADERS: u64 = 8_000;
 
 /// Why a file does not describe a network.
@@ -72,6 +72,7 @@ pub enum NetworkFileError {
     GenesisHash { stated: B256, computed: B256 },
 }
 
+/// The fields of a network file, which the head of this file describes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NetworkFile<'a> {
@@ -96,6 +97,7 @@ struct NetworkFile<'a> {
     work_start: Option<WorkFile<'a>>,
 }
 
+/// The field `workStart` of a network file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WorkFile<'a> {
@@ -163,7 +165,7 @@ impl Network {
             }
             network.genesis_hash = computed;
         }
-        // Block 0 of regtest follows the rules, and is another one without the later upgrades.
+        // A block 0 that was computed for other rules of a regtest base is not another chain: regtest's Bitcoin network mines it too.
         let own_block = (stated.is_some() || genesis.is_some()) && network.genesis_hash != base.genesis_hash;
         network.bitcoin = base.bitcoin.filter(|_| network.chain_id == base.chain_id && !own_block);
         Ok((network, genesis))
@@ -174,6 +176,7 @@ fn hash(text: &str) -> Result<B256, NetworkFileError> {
     text.parse().map_err(|_| NetworkFileError::Number { field: "genesisHash".into(), value: text.into() })
 }
 
+/// The activation height of every rule: that of the file, else of its hard fork in the file, else of the base network.
 fn heights(file: &NetworkFile<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
     let mut forks = BTreeMap::new();
     for (name, height) in &file.hardforks {
@@ -198,11 +201,12 @@ fn height_of(height: i64) -> u64 {
     u64::try_from(height).unwrap_or(NEVER)
 }
 
+/// Sets the parameter with a configuration name. A parameter that the rules of a later height replace is set for all heights.
 fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkFileError> {
     let value = number(name, text)?;
     let out_of_range = || NetworkFileError::Number { field: name.into(), value: text.into() };
     let small = || u64::try_from(value).map_err(|_| out_of_range());
-    let divisor = || small().and_then(|n| if n == 0 { Err(out_of_range()) } else { Ok(n) });
+    let positive = || small().and_then(|n| if n == 0 { Err(out_of_range()) } else { Ok(n) });
     match name {
         "durationLimit" => params.duration_limit = i32::try_from(value).map_err(|_| out_of_range())?,
         "minimumDifficulty" => {
@@ -211,7 +215,7 @@ fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkF
         }
         "fallbackMaxDifficulty" => params.fallback_max_difficulty = value,
         "difficultyDivisor" => {
-            params.difficulty_divisor = divisor()?;
+            params.difficulty_divisor = positive()?;
             params.difficulty_divisor_rskip156 = params.difficulty_divisor;
         }
         "futureBound" => params.future_bound = small()?,
@@ -220,7 +224,7 @@ fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkF
             params.btc_time_bound_rskip297 = params.btc_time_bound;
         }
         "remascMaturity" => params.remasc_maturity = small()?,
-        "remascSpan" => params.remasc_span = divisor()?,
+        "remascSpan" => params.remasc_span = positive()?,
         "labsAddress" if value.bit_len() <= 160 => params.labs = [Address::from_word(value.into()); 2],
         "peginConfirmations" => params.pegin_confirmations = small()?,
         "pegoutConfirmations" => params.pegout_confirmations = small()?,

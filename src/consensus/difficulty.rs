@@ -1,4 +1,4 @@
-//! The difficulty of a block, computed from its parent.
+//! The difficulty that a block must have, computed from its parent; a rule of `consensus::rules`.
 
 use super::network::{Network, RESET_GAP};
 use super::rule::Rule;
@@ -7,13 +7,13 @@ use crate::types::{Header, U256};
 
 /// The difficulty that `header` must have as a child of `parent`.
 ///
-/// The uncle count is the one that the header states. Its product with the target spacing wraps in 32-bit
-/// signed arithmetic, as in the reference node.
+/// The difficulty rises if the block comes sooner after its parent than the wanted spacing, which grows with the number of uncles that the
+/// header states, and falls if the block comes later.
 #[must_use]
 pub fn expected(header: &Header, parent: &Header, network: &Network) -> U256 {
     let rules = network.rules(header.number);
     let minimum = network.minimum_difficulty(rules);
-    // Timestamps are below 2^63, so the difference fits i128.
+    // Signed: a block may be earlier than its parent.
     let delta = i128::from(header.timestamp).saturating_sub(i128::from(parent.timestamp));
     if !rules.has(Rule::Rskip97) && delta >= i128::from(RESET_GAP) {
         return minimum;
@@ -37,7 +37,8 @@ pub fn expected(header: &Header, parent: &Header, network: &Network) -> U256 {
     moved.max(minimum)
 }
 
-/// `(1 + uncles) * spacing`, computed like Java's `int`.
+/// The wanted seconds between a block and its parent, `(1 + uncles) * spacing`. The product wraps like Java's `int`, as in the reference
+/// node.
 fn wanted_spacing(uncle_count: u32, duration_limit: i32) -> i32 {
     (uncle_count as i32).wrapping_add(1).wrapping_mul(duration_limit)
 }

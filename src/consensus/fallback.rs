@@ -1,7 +1,7 @@
-//! Signed fallback blocks, which ended with RSKIP-98 (mainnet block 729,000).
+//! Fallback blocks: blocks of low difficulty that a signature proves instead of work. They ended with RSKIP-98 (mainnet block 729,000).
 //!
-//! The Bitcoin header field of such a block holds `RLP([v, r, s])`: a signature of the hash for merged
-//! mining, by the first key at even heights and by the second at odd ones.
+//! The Bitcoin header field of such a block contains `RLP([v, r, s])`: a signature of the header's hash for merged mining, by the first
+//! of a network's two fallback keys at even heights and by the second at odd ones.
 
 use alloy_rlp::Header as RlpHeader;
 use thiserror::Error;
@@ -31,9 +31,10 @@ pub enum FallbackError {
     WrongKey,
 }
 
-/// Checks the signature. `key` is an uncompressed public key.
+/// Checks the signature in the Bitcoin header field of a fallback block. `key` is an uncompressed public key.
 pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Result<(), FallbackError> {
     let [v, r, s] = items(field).ok_or(FallbackError::Shape)?;
+    // The reference node accepts 27 to 31; 31 recovers no key.
     let recovery = match v {
         [v] => v.checked_sub(27).filter(|id| *id <= 4).ok_or(FallbackError::V)?,
         _ => return Err(FallbackError::V),
@@ -51,7 +52,7 @@ pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Re
     Ok(())
 }
 
-/// Splits the list into its three strings.
+/// Splits the RLP list in `field` into its three strings.
 fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
     let mut list = RlpHeader::decode_bytes(&mut field, true).ok()?;
     let mut next = || RlpHeader::decode_bytes(&mut list, false).ok();

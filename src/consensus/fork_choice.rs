@@ -1,11 +1,11 @@
-//! Comparison of two branches.
+//! Comparison of two branches: the rule by which the header chain and a locally executed chain move their heads.
 
 use crate::types::{B256, U256};
 
 /// The tip of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BranchTip {
-    /// Total difficulty, or the work of each branch above the same ancestor.
+    /// Total difficulty of the branch, or its work above an ancestor that both branches have.
     pub work: U256,
     /// Fees paid by the tip's transactions, in wei.
     pub paid_fees: U256,
@@ -13,8 +13,8 @@ pub struct BranchTip {
     pub hash: B256,
 }
 
-/// Whether a branch that arrived later replaces the current one. It does if it has more work; at equal work,
-/// if it pays more than twice the fees, or more than half the fees and has a smaller hash.
+/// Whether a branch that arrived later replaces the current one: if the new branch has more work; at equal work, if its tip pays more
+/// than twice the fees, or more than half the fees and has a smaller hash.
 #[must_use]
 pub fn replaces(new: &BranchTip, current: &BranchTip) -> bool {
     if new.work != current.work {
@@ -29,30 +29,30 @@ pub fn replaces(new: &BranchTip, current: &BranchTip) -> bool {
 mod tests {
     use super::*;
 
-    fn contender(work: u64, fees: u64, hash: u8) -> BranchTip {
+    fn tip(work: u64, fees: u64, hash: u8) -> BranchTip {
         BranchTip { work: U256::from(work), paid_fees: U256::from(fees), hash: B256::repeat_byte(hash) }
     }
 
     #[test]
     fn more_work_wins() {
-        assert!(replaces(&contender(11, 0, 9), &contender(10, 100, 1)));
-        assert!(!replaces(&contender(9, 100, 1), &contender(10, 0, 9)));
+        assert!(replaces(&tip(11, 0, 9), &tip(10, 100, 1)));
+        assert!(!replaces(&tip(9, 100, 1), &tip(10, 0, 9)));
     }
 
     #[test]
     fn at_equal_work_fees_decide_and_then_the_hash() {
-        let current = contender(10, 10, 5);
-        assert!(replaces(&contender(10, 21, 9), &current));
-        assert!(!replaces(&contender(10, 20, 9), &current));
-        assert!(replaces(&contender(10, 20, 4), &current));
-        assert!(replaces(&contender(10, 6, 4), &current));
-        assert!(!replaces(&contender(10, 5, 4), &current));
-        assert!(!replaces(&contender(10, 10, 6), &current));
+        let current = tip(10, 10, 5);
+        assert!(replaces(&tip(10, 21, 9), &current));
+        assert!(!replaces(&tip(10, 20, 9), &current));
+        assert!(replaces(&tip(10, 20, 4), &current));
+        assert!(replaces(&tip(10, 6, 4), &current));
+        assert!(!replaces(&tip(10, 5, 4), &current));
+        assert!(!replaces(&tip(10, 10, 6), &current));
         // If neither tip pays fees, the current branch stays.
-        assert!(!replaces(&contender(10, 0, 1), &contender(10, 0, 5)));
+        assert!(!replaces(&tip(10, 0, 1), &tip(10, 0, 5)));
         // With exactly twice the fees, the hash decides in one direction and the order of arrival in the
         // other.
-        assert!(!replaces(&contender(10, 10, 1), &contender(10, 20, 5)));
-        assert!(replaces(&contender(10, 20, 1), &contender(10, 10, 5)));
+        assert!(!replaces(&tip(10, 10, 1), &tip(10, 20, 5)));
+        assert!(replaces(&tip(10, 20, 1), &tip(10, 10, 5)));
     }
 }

@@ -1,9 +1,8 @@
-//! Fork detection data (RSKIP-110): twelve bytes in the merge-mining tag that commit to earlier Bitcoin
-//! headers.
+//! Fork detection data (RSKIP-110): the last twelve bytes of a header's hash for merged mining, which commit to earlier Bitcoin headers.
 //!
-//! Layout: 7 bytes, the first hash byte of the Bitcoin headers of blocks `s`, `s - 64` ... `s - 384`; 1 byte,
-//! the number of uncles stated by the last 32 blocks, at most 255; 4 bytes, the block number. `s` is the
-//! parent's number rounded down to a multiple of 64.
+//! Layout: 7 bytes, one byte of the Bitcoin header's hash of each of the blocks `s`, `s - 64` ... `s - 384` (the first byte in
+//! internal byte order, the last one as displayed); 1 byte, the number of uncles that the last 32 blocks state, at most 255; 4 bytes,
+//! the block number, big-endian. `s` is the parent's number rounded down to a multiple of 64.
 
 use thiserror::Error;
 
@@ -17,7 +16,7 @@ pub const COMMITMENT_STEP: u64 = 64;
 pub const COMMITMENTS: usize = 7;
 /// Number of blocks whose uncles are counted.
 pub const UNCLE_BLOCKS: u64 = 32;
-/// Number of known ancestors with which all parts can be checked.
+/// Number of consecutive ancestors that a chain needs to check all parts.
 pub const ANCESTORS_NEEDED: u64 = FORK_DETECTION_FIRST;
 
 /// The parts of a header's fork detection data that were checked.
@@ -26,7 +25,7 @@ pub enum ForkDetection {
     /// The rules at this height do not check the data.
     #[default]
     NotRequired,
-    /// The block number, and the parts that the known ancestors determine.
+    /// The block number was checked, and the parts that follow from the ancestors of the chain.
     Checked {
         /// Number of commitments checked, of seven, newest first.
         commitments: u8,
@@ -53,7 +52,7 @@ pub enum ForkDetectionError {
     Commitment { index: usize, block: u64, expected: u8, found: u8 },
     #[error("uncle count {found}, the last 32 blocks state {expected}")]
     Uncles {
-        /// The sum in 32-bit signed arithmetic. A negative sum equals no byte.
+        /// The sum in 32-bit signed arithmetic, as in the reference node. A negative sum equals no byte.
         expected: i32,
         found: u8,
     },
@@ -61,30 +60,29 @@ pub enum ForkDetectionError {
     Number { expected: u32, found: u32 },
 }
 
-/// Summary of a header and its known ancestors, from which the data of its children are computed.
+/// Summary of a header and its ancestors in the chain, from which the fork detection data of its children are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForkContext {
     /// Commitments at and below this header, newest first. Only the first `known` are set.
     commitments: [u8; COMMITMENTS],
+    /// Number of commitments that are set.
     known: u8,
-    /// Sum of the uncle counts stated by this header and all known ancestors. It may wrap, because only
+    /// Sum of the uncle counts stated by this header and all its ancestors in the chain. The sum may wrap, because only
     /// differences are used.
     uncles: u32,
-    /// Number of known headers in the row that ends in this one.
+    /// Number of consecutive headers of the chain up to this one.
     headers: u32,
 }
 
 impl ForkContext {
-    /// The context of `header`, given its parent's context. For a header without known ancestors, the
-    /// parent's context is the default.
+    /// The context of `header`, given its parent's context. For the lowest header of a chain, the parent's context is the default.
     pub fn extended(&self, header: &Header) -> Self {
         let mut next = *self;
         next.uncles = self.uncles.wrapping_add(header.uncle_count);
         next.headers = self.headers.saturating_add(1);
         if header.number.is_multiple_of(COMMITMENT_STEP) {
             next.commitments.rotate_right(1);
-            // Genesis and fallback blocks have no Bitcoin header. The data that are checked never reach back
-            // to them.
+            // Genesis and fallback blocks have no Bitcoin header. Data that the rules check never commit to such blocks.
             let byte = BitcoinHeader::first_of(&header.bitcoin_header).map_or(0, |btc| btc.hash().0[0]);
             if let Some(first) = next.commitments.first_mut() {
                 *first = byte;
@@ -94,16 +92,16 @@ impl ForkContext {
         next
     }
 
-    /// Number of uncles stated by the last 32 headers up to this one. `below` is the context 32 headers
-    /// earlier; it may only be missing if exactly 32 headers are known, otherwise the result is `None`.
+    /// Number of uncles stated by the last 32 headers up to this one. `below` is the context 32 headers earlier. Without `below` the
+    /// result is `None`, unless the chain has exactly 32 headers.
     pub fn uncle_sum(&self, below: Option<&Self>) -> Option<i32> {
         let complete = below.is_some() || u64::from(self.headers) == UNCLE_BLOCKS;
         let before = below.map_or(0, |context| context.uncles);
         complete.then(|| self.uncles.wrapping_sub(before) as i32)
     }
 
-    /// The data that a child of this header must carry. Unknown commitments are zero. `uncle_sum` is
-    /// [`Self::uncle_sum`] of this header.
+    /// The data to which a child with this number must commit. Commitments that are not set are zero. `uncle_sum` is [`Self::uncle_sum`] of
+    /// this header.
     pub fn data(&self, number: u64, uncle_sum: Option<i32>) -> [u8; FORK_DETECTION_LEN] {
         let uncles = uncle_sum.map_or(0, |sum| u8::try_from(sum.max(0)).unwrap_or(u8::MAX));
         let parts = self.commitments.into_iter().chain([uncles]).chain((number as u32).to_be_bytes());
@@ -112,8 +110,8 @@ impl ForkContext {
         data
     }
 
-    /// Checks the data of a child as far as the ancestors are known. `uncle_sum` is [`Self::uncle_sum`] of
-    /// the parent.
+    /// Checks the data of a child with this number, as far as the chain has the ancestors. `uncle_sum` is [`Self::uncle_sum`] of
+    /// this header, the parent.
     pub fn check(
         &self,
         number: u64,
@@ -125,11 +123,11 @@ impl ForkContext {
         if expected != found {
             return Err(ForkDetectionError::Number { expected, found });
         }
-        let newest = number.saturating_sub(1) / COMMITMENT_STEP;
+        let newest_step = number.saturating_sub(1) / COMMITMENT_STEP;
         let known = self.commitments.iter().zip(commitments).take(usize::from(self.known));
         for (index, (expected, found)) in known.enumerate() {
             if expected != found {
-                let block = newest.saturating_sub(index as u64).saturating_mul(COMMITMENT_STEP);
+                let block = newest_step.saturating_sub(index as u64).saturating_mul(COMMITMENT_STEP);
                 return Err(ForkDetectionError::Commitment {
                     index,
                     block,
@@ -147,7 +145,8 @@ impl ForkContext {
     }
 }
 
-/// The data at the end of a hash for merged mining, if the rules check them at this height.
+/// The data at the end of a hash for merged mining, if the rules check them at this height. Those of block
+/// [`FORK_DETECTION_FIRST`] itself are not checked.
 #[must_use]
 pub fn compared_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
     if !header.shape.fork_detection || header.number <= FORK_DETECTION_FIRST {

@@ -1,4 +1,5 @@
-//! Block 0 from an allocation file (the format of the reference node's `genesis/*.json`).
+//! Block 0 of a network of one's own, from an allocation file (the format of the reference node's `genesis/*.json`) or as on regtest.
+//! `genesis_state` computes its state.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub enum GenesisError {
     Field { field: &'static str, value: String, expected: &'static str },
 }
 
+/// The fields of an allocation file; all but the accounts are fields of the header. Numbers and bytes are texts in hex or decimal.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GenesisFile<'a> {
@@ -55,6 +57,7 @@ struct GenesisFile<'a> {
     bitcoin_merged_mining_coinbase_transaction: Option<Cow<'a, str>>,
 }
 
+/// An account in the field `alloc`.
 #[derive(Deserialize)]
 struct AllocFile<'a> {
     #[serde(borrow, default)]
@@ -65,6 +68,7 @@ struct AllocFile<'a> {
     contract: Option<ContractFile<'a>>,
 }
 
+/// Code and storage of an account; `data` is the storage, values by slot.
 #[derive(Deserialize)]
 struct ContractFile<'a> {
     #[serde(borrow, default)]
@@ -91,31 +95,30 @@ pub struct Allocation {
 pub struct AllocatedContract {
     /// The code of the contract.
     pub code: Bytes,
-    /// Storage cells; the values are kept as written.
+    /// Storage cells by slot; the values have their leading zeros as in the file.
     pub storage: Vec<(U256, Bytes)>,
 }
 
-/// Block 0's contents.
+/// The contents of block 0: the fields of its header, and the accounts of its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Genesis {
-    /// Accounts that start with a balance.
+    /// Accounts that exist from block 0 on.
     pub alloc: Vec<Allocation>,
     /// The state root stated in the file. If `None`, it is computed from the allocation.
     pub state_root: Option<B256>,
     timestamp: u64,
     extra_data: Bytes,
     gas_limit: RawUint,
-    /// Bytes as written, leading zeros included, because they are hashed.
+    /// With the leading zeros of the file, because they are hashed.
     difficulty: SignedUint,
     coinbase: Address,
     minimum_gas_price: SignedUint,
     parent_hash: B256,
-    /// Bitcoin header, Merkle proof, coinbase.
+    /// The header's fields of merged mining: Bitcoin header, Merkle proof, coinbase.
     mining: [Bytes; 3],
 }
 
-/// Accounts of the regtest genesis besides the Bridge. Their private keys are keccak-256 of `cow`, `cow1` ..
-/// `cow9`.
+/// Accounts of the regtest genesis besides the Bridge, named after their private keys: the Keccak-256 of `cow`, `cow1` to `cow9`.
 const COWS: [Address; 10] = [
     address!("cd2a3d9f938e13cd947ec05abc7fe734df8dd826"),
     address!("7986b3df570230288501eea3d890bd66948c9b79"),
@@ -132,6 +135,7 @@ const COWS: [Address; 10] = [
 const COW_BALANCE: U256 = uint!(1_000_000_000_000_000_000_000_000_000_000_U256);
 /// The Bridge starts with all 21 million RBTC, in wei.
 const BRIDGE_BALANCE: U256 = uint!(21_000_000_000_000_000_000_000_000_U256);
+/// The Bridge, the native contract that holds the coins which are not on Rootstock.
 const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 
 impl Genesis {
@@ -182,6 +186,7 @@ impl Genesis {
         let state_root =
             file.state_root.as_deref().map(|text| fixed("stateRoot", text)).transpose()?.map(B256::from);
         let parent_hash = file.parent_hash.as_deref().map(|text| fixed("parentHash", text)).transpose()?;
+        // A missing field counts as one zero byte, as in the reference node.
         let mining = |field, text: &Option<Cow<'_, str>>| match text {
             Some(text) => bytes(field, text).map(Bytes::from),
             None => Ok(Bytes::from_static(&[0])),
@@ -262,6 +267,7 @@ fn contract(file: &ContractFile<'_>) -> Result<AllocatedContract, GenesisError> 
     Ok(AllocatedContract { code: bytes("contract.code", &file.code)?.into(), storage })
 }
 
+/// The error that a field has another value than expected.
 fn wrong(field: &'static str, value: &str, expected: &'static str) -> GenesisError {
     GenesisError::Field { field, value: value.into(), expected }
 }
@@ -277,6 +283,7 @@ fn bytes(field: &'static str, text: &str) -> Result<Vec<u8>, GenesisError> {
     alloy_primitives::hex::decode(even.as_ref()).map_err(|_| wrong(field, text, "hex data"))
 }
 
+/// Parses hex digits of exactly `N` bytes.
 fn fixed<const N: usize>(field: &'static str, text: &str) -> Result<[u8; N], GenesisError> {
     bytes(field, text)?.try_into().map_err(|_| wrong(field, text, "of the right length"))
 }

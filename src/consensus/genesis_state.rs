@@ -1,4 +1,5 @@
-//! The state of block 0.
+//! The state of block 0, computed from an allocation. The keys of the state trie are written here once more, apart from
+//! `state::keys`, because the layer `state` is above this one.
 
 use alloc::vec::Vec;
 
@@ -8,8 +9,8 @@ use super::rule::Rule;
 use crate::trie::Trie;
 use crate::types::{Address, Bytes, RawUint, SignedUint, U256, keccak256};
 
-/// Native contracts that get an account when RSKIP-126 activates, as the low bytes of their addresses. An
-/// existing account is kept.
+/// Native contracts that get an account when RSKIP-126 activates, as the low bytes of their addresses: the first five of Ethereum, the
+/// Bridge (`01000006`) and REMASC (`01000008`). An existing account is kept.
 pub const FIRST_NATIVE_CONTRACTS: [u64; 7] = [1, 2, 3, 4, 5, 0x0100_0006, 0x0100_0008];
 
 /// Native contracts that get an account when a later rule activates. An existing account is replaced by an
@@ -64,6 +65,7 @@ fn account_key(address: &Address) -> Vec<u8> {
     key
 }
 
+/// Puts the marker of a contract, the byte 01 at the root of its storage (`account key | 00`).
 fn put_marker(state: &mut Trie, address: &Address) {
     let mut marker = account_key(address);
     marker.push(0);
@@ -85,6 +87,7 @@ fn put_account(state: &mut Trie, account: &Allocation) {
     }
 }
 
+/// Puts a contract's marker, its code at `account key | 80`, and its storage.
 fn put_contract(state: &mut Trie, address: &Address, contract: &AllocatedContract) {
     put_marker(state, address);
     let mut code = account_key(address);

@@ -1,6 +1,6 @@
-//! Bitcoin Merkle branches: the proof form from RSKIP-92 on.
+//! Bitcoin Merkle branches: how a Rootstock header proves, from RSKIP-92 on, that a coinbase is in a Bitcoin block.
 //!
-//! The field is the list of sibling hashes from the leaf up, 32 bytes each in display order. The coinbase is the
+//! The header's field is the list of sibling hashes from the leaf up, 32 bytes each in display order. The coinbase is the
 //! leftmost leaf, so every sibling is on the right and no index is needed.
 
 use thiserror::Error;
@@ -29,7 +29,7 @@ pub enum BranchError {
 
 /// Computes the root from a branch and the leftmost leaf `leaf`. Both hashes are in internal byte order.
 ///
-/// `limited` says whether RSKIP-180 limits the length; if not, the size limit of the caller's message does.
+/// `limited` says whether RSKIP-180 limits the length. If not, only the size of the message with the header bounds the work.
 pub fn branch_root(branch: &[u8], leaf: B256, limited: bool) -> Result<B256, BranchError> {
     let found = branch.len();
     if limited && found > MAX_BRANCH_LEN {

@@ -13,9 +13,9 @@ use crate::types::{B256, FORK_DETECTION_LEN, Header, MERGED_MINING_TAG, SealedHe
 
 /// Length of a SHA-256 block in bytes.
 const BLOCK_LEN: usize = 64;
-/// Version of the Bitcoin blocks created here.
+/// Version of the Bitcoin blocks created here. No Rootstock rule checks it.
 const BITCOIN_VERSION: u32 = 0x2000_0000;
-/// Difficulty field of the Bitcoin blocks created here, as on Bitcoin's regtest. No Rootstock rule checks it.
+/// Target in compact form (`nBits`) of the Bitcoin blocks created here, that of Bitcoin's regtest. No Rootstock rule checks it.
 const BITCOIN_BITS: u32 = 0x207f_ffff;
 /// A coinbase up to its outputs: version, and one input whose script holds height 1 and a name.
 const COINBASE_START: &[u8] = b"\x01\0\0\0\x01\
@@ -78,8 +78,8 @@ impl BitcoinWork {
         if rules.has(Rule::Rskip92) {
             return self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
         }
-        // A partial Merkle tree: the path to the leftmost leaf is expanded, each sibling is given as its
-        // hash.
+        // A partial Merkle tree (`partial_merkle`): the path to the leftmost leaf is expanded, each sibling is given as its hash. Depth
+        // first, all nodes of the path come before the siblings, so the flags are ones for the path, then zeros.
         let mut out = self.transactions.to_le_bytes().to_vec();
         out.push(u8::try_from(self.branch.len().saturating_add(1)).unwrap_or(u8::MAX));
         out.extend(double_sha256(&self.coinbase));
@@ -129,6 +129,7 @@ fn coinbase_naming(hash: &B256) -> Vec<u8> {
     parts.concat()
 }
 
+/// Offset of the last tag of a coinbase transaction.
 fn tag_position(coinbase: &[u8]) -> Option<usize> {
     coinbase.windows(MERGED_MINING_TAG.len()).rposition(|window| window == MERGED_MINING_TAG)
 }
@@ -140,8 +141,8 @@ pub fn named_hash(coinbase: &[u8]) -> Option<B256> {
     coinbase.get(start..)?.first_chunk::<32>().map(|hash| B256::from(*hash))
 }
 
-/// The coinbase transaction in the format of headers: the bytes before the SHA-256 block that contains the
-/// last tag are replaced by their length and the SHA-256 midstate.
+/// The coinbase transaction in the format of headers (`consensus::coinbase`): the bytes before the SHA-256 block in which the last tag
+/// starts are replaced by their length and the SHA-256 midstate. `None` if there is no tag.
 #[must_use]
 pub fn coinbase_field(coinbase: &[u8]) -> Option<Vec<u8>> {
     let hashed = (tag_position(coinbase)? / BLOCK_LEN).saturating_mul(BLOCK_LEN);
@@ -153,7 +154,7 @@ pub fn coinbase_field(coinbase: &[u8]) -> Option<Vec<u8>> {
     Some(field)
 }
 
-/// The siblings of the first transaction, from the leaf up; hashes in internal byte order.
+/// The siblings of the first of these transaction hashes, from the leaf up; hashes in internal byte order.
 #[must_use]
 pub fn first_branch(transactions: &[B256]) -> Vec<B256> {
     let mut branch = Vec::new();

@@ -2,14 +2,16 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `rule`, `network`, `builtin`, `custom` | rules, hard forks and networks as data |
+//! | `rule`, `network`, `builtin`, `custom` | rules, hard forks and networks as data; networks read from a file |
 //! | `bitcoin`, `merkle`, `partial_merkle`, `coinbase`, `fallback`, `pow` | merged mining in every era |
 //! | `mining` | creation of merge-mining proofs |
 //! | `difficulty`, `fork_detection`, `rules` | header rules |
-//! | `verified` | verified headers and how they were verified |
+//! | `candidate`, `verified` | headers before and after the rules are checked, with the evidence |
 //! | `uncles`, `fork_choice`, `chain` | uncles, total difficulty, the header chain |
 //! | `body` | transactions and receipts of verified blocks |
 //! | `checkpoint`, `genesis`, `genesis_state` | blocks known in advance |
+//! | `persistent_map` | a map whose clones share their content, for views of the chain |
+//! | `testing` | headers that are mined for tests |
 
 pub mod bitcoin;
 pub mod body;

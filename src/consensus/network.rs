@@ -1,4 +1,4 @@
-//! A network: parameters, activation heights and genesis hash.
+//! [`Network`]: the parameters, activation heights and genesis hash that all rules read.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,8 +13,8 @@ use super::rule::{Fork, Rule, RuleSet};
 /// Activation height of a rule that is never switched on.
 pub const NEVER: u64 = u64::MAX;
 
-/// First block whose merge-mining hash carries fork detection data if RSKIP-110 is active: it needs seven
-/// commitments 64 blocks apart, and one more step because genesis has no Bitcoin header.
+/// First block whose hash for merged mining contains fork detection data if RSKIP-110 is active. The data need seven commitments, 64 blocks
+/// apart, to blocks above genesis, which has no Bitcoin header.
 pub const FORK_DETECTION_FIRST: u64 = 449;
 
 /// Parameters of rules. Units are seconds, wei, gas or blocks, as stated.
@@ -38,21 +38,21 @@ pub struct Params {
     pub btc_time_bound: u64,
     /// The bound on that difference from RSKIP-297 on, in seconds.
     pub btc_time_bound_rskip297: u64,
-    /// Depth at which REMASC pays a block's fees, in blocks.
+    /// Depth at which REMASC, the native contract that pays miners, pays a block's fees; in blocks.
     pub remasc_maturity: u64,
     /// Number of payments over which REMASC spreads a block's fees; at least 1.
     pub remasc_span: u64,
-    /// Receivers of RSK Labs' share of the fees, before RSKIP-218 and from it on.
+    /// Receivers of the share of the fees of RSK Labs, who develop Rootstock: before RSKIP-218, and from it on.
     pub labs: [Address; 2],
-    /// Bitcoin blocks that must confirm a peg-in.
+    /// Bitcoin blocks that must confirm a peg-in, a transfer of coins from Bitcoin to Rootstock.
     pub pegin_confirmations: u64,
-    /// Rootstock blocks that must confirm a peg-out before it is signed.
+    /// Rootstock blocks that must confirm a peg-out, a transfer back, before the Bitcoin transaction is signed.
     pub pegout_confirmations: u64,
     /// Lowest gas limit of the sequential list of RSKIP-144.
     pub min_sequential_gas_limit: u64,
     /// Uncompressed public keys that sign fallback blocks of even and odd height (before RSKIP-98).
     pub fallback_keys: [[u8; 65]; 2],
-    /// Below this height a header may lack its base event, which then counts as empty (test network only).
+    /// Below this height a header may lack its base event (RSKIP-535), which then counts as empty; 0 except on the test network.
     pub base_event_optional_below: u64,
 }
 
@@ -68,7 +68,7 @@ pub const MIN_GAS_PRICE_DIVISOR: u64 = 100;
 pub const MAX_UNCLES: usize = 10;
 /// Greatest distance in blocks between an uncle's parent and the block that includes the uncle.
 pub const UNCLE_GENERATIONS: u64 = 7;
-/// Most sublists that are executed in parallel (RSKIP-144), and so most edges of a header.
+/// Most sublists of a block's transactions that may run in parallel (RSKIP-144). Each ends at an edge, so a header has at most this many.
 pub const EXECUTION_THREADS: usize = 2;
 /// Without RSKIP-97, a block this many seconds after its parent has the minimum difficulty.
 pub const RESET_GAP: u64 = 600;
@@ -281,7 +281,7 @@ impl Network {
         self.work_start.ok_or_else(|| WorkStartError::Unknown(name()))
     }
 
-    /// Whether the rules of block `number` are beyond the last known height.
+    /// Whether block `number` is above [`Network::known_until`].
     pub fn needs_update_for(&self, number: u64) -> bool {
         self.known_until.is_some_and(|last| number > last)
     }
@@ -293,7 +293,7 @@ fn eras(activations: &[u64]) -> Vec<(u64, RuleSet)> {
         let active = Rule::ALL.iter().zip(activations).filter(|(_, start)| **start <= height);
         active.map(|(rule, _)| *rule).collect::<RuleSet>()
     };
-    // A few dozen heights: a sorted list takes a fortieth of the code that a set takes.
+    // There are a few dozen heights. A sorted list compiles to a fortieth of the code of a `BTreeMap`.
     let mut eras: Vec<(u64, RuleSet)> = Vec::new();
     for start in activations.iter().copied().filter(|height| *height != NEVER).chain([0]) {
         if let Err(at) = eras.binary_search_by_key(&start, |(height, _)| *height) {

@@ -1,16 +1,17 @@
-//! Bitcoin's partial Merkle tree: the proof form before RSKIP-92.
+//! Bitcoin's partial Merkle tree: how a Rootstock header proves, before RSKIP-92, that a coinbase is in a Bitcoin block.
 //!
-//! `u32 LE transaction count | varint hash count | hashes (internal order) | varint flag byte count | flag bytes`,
-//! flags from the least significant bit on, depth first.
+//! The header's field is `u32 LE transaction count | varint hash count | hashes (internal byte order) | varint flag byte count | flag
+//! bytes`. Each node that is visited depth first has a flag, from the least significant bit of each byte on: whether a leaf at or below
+//! the node is proven. A leaf, and a node whose flag is 0, is given as its hash; other nodes are computed from their children.
 
 use thiserror::Error;
 
 use super::bitcoin::{hash_pair, looks_like_transaction};
 use crate::types::B256;
 
-/// Most transactions of a block: 1,000,000 bytes have room for no more of the smallest size, 60 bytes.
+/// Most transactions of a Bitcoin block: 1,000,000 bytes, in transactions of 60 bytes, the smallest size.
 pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
-/// Height of a tree with that many leaves; it limits the recursion.
+/// Height of a tree with [`MAX_TRANSACTIONS`] leaves; limits the depth of the recursion.
 const MAX_HEIGHT: u32 = 15;
 
 /// Why a partial tree is invalid.
@@ -68,6 +69,7 @@ impl<'a> PartialTree<'a> {
         })
     }
 
+    /// Checks the numbers of transactions, hashes and flags against each other.
     fn check_counts(&self) -> Result<(), PartialTreeError> {
         let (transactions, hashes) = (self.transactions, self.hashes.len() / 32);
         let bits = self.flags.len().saturating_mul(8);
@@ -85,10 +87,11 @@ impl<'a> PartialTree<'a> {
         Ok(())
     }
 
-    /// Number of nodes at a height above the leaves.
+    /// Number of nodes at a height above the leaves: the transactions divided by `2^height`, rounded up.
     fn width(&self, height: u32) -> u64 {
-        let below = u64::from(self.transactions).saturating_add((1u64 << height.min(32)).saturating_sub(1));
-        below >> height.min(32)
+        // The cap keeps the shifts within 64 bits; heights are at most `MAX_HEIGHT`.
+        let height = height.min(32);
+        u64::from(self.transactions).saturating_add((1u64 << height).saturating_sub(1)) >> height
     }
 }
 
@@ -104,12 +107,15 @@ fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::try_from(value).ok()?, rest))
 }
 
-/// A depth-first walk that computes the root and looks for one leaf among the matched ones.
+/// A depth-first walk that computes the root and looks for one leaf among the proven ones.
 struct Walk<'a> {
     tree: &'a PartialTree<'a>,
+    /// The leaf to look for.
     leaf: B256,
+    /// Whether the leaf was found, with its flag set.
     found: bool,
     bits_used: usize,
+    /// The hashes that are not used yet.
     hashes: core::slice::ChunksExact<'a, u8>,
 }
 
@@ -121,14 +127,15 @@ impl Walk<'_> {
         Ok(bit)
     }
 
+    /// The hash of the node at a height above the leaves and a position from the left.
     fn node(&mut self, height: u32, position: u64) -> Result<B256, PartialTreeError> {
-        let above_match = self.next_bit()?;
-        let Some(below) = height.checked_sub(1).filter(|_| above_match) else {
+        let has_proven_leaf = self.next_bit()?;
+        let Some(below) = height.checked_sub(1).filter(|_| has_proven_leaf) else {
             let hash = self.hashes.next().map(B256::from_slice).ok_or(PartialTreeError::HashesRunOut)?;
-            self.found |= height == 0 && above_match && hash == self.leaf;
+            self.found |= height == 0 && has_proven_leaf && hash == self.leaf;
             return Ok(hash);
         };
-        // Positions stay below the number of transactions.
+        // Positions are below the number of transactions, so the saturating operations never saturate.
         let first = position.saturating_mul(2);
         let second = first.saturating_add(1);
         let left = self.node(below, first)?;
@@ -139,6 +146,7 @@ impl Walk<'_> {
             }
             right
         } else {
+            // Bitcoin pairs an odd last node with itself.
             left
         };
         if looks_like_transaction(&left, &right) {
@@ -148,7 +156,7 @@ impl Walk<'_> {
     }
 }
 
-/// Computes the root of the tree, and whether `leaf` is among its matched leaves. Hashes are in internal byte order.
+/// Computes the root of the tree, and whether `leaf` is among its proven leaves. Hashes are in internal byte order.
 pub fn partial_tree_root(field: &[u8], leaf: B256) -> Result<(B256, bool), PartialTreeError> {
     let tree = PartialTree::parse(field).ok_or(PartialTreeError::Size { found: field.len() })?;
     tree.check_counts()?;

@@ -1,8 +1,8 @@
-//! A persistent map. Clones share their content, so readers keep an old state while the writer changes its
-//! copy.
+//! A persistent map: clones share their content, so readers keep an old state while the writer changes its
+//! copy. Header chains and states of executed chains use it.
 //!
-//! The map is a 16-way trie over the key's nibbles. Keys are hashes, addresses or block numbers. All of them
-//! spread evenly; numbers are read from their low nibble up.
+//! The map is a 16-way trie over the nibbles (half bytes) of the key. Keys are hashes, addresses or block numbers. Numbers are read from
+//! their low nibble up, so that consecutive ones spread evenly over the branches, as the others do.
 //!
 //! This is our own code because `rpds` 1.2 takes twice as long to insert, and the licence of `imbl` (MPL-2.0) is not
 //! among those that `deny.toml` allows.
@@ -40,11 +40,12 @@ impl MapKey for Address {
 
 impl MapKey for u64 {
     fn nibble(&self, level: usize) -> usize {
-        // 16 levels of 4 bits.
+        // A number has 16 nibbles, at the levels 0 to 15.
         (self >> level.min(15).saturating_mul(4) & 15) as usize
     }
 }
 
+/// A node of the trie. A leaf is at the first level at which its key differs from all others.
 #[derive(Debug, Clone)]
 enum MapNode<K, V> {
     Leaf(K, V),

@@ -1,6 +1,6 @@
-//! Proof of work: a header is mined by a Bitcoin block whose coinbase commits to it.
+//! Proof of work (merged mining): a Rootstock header is mined by a Bitcoin block whose coinbase commits to the header.
 //!
-//! Bitcoin's own difficulty and previous-block fields are not checked. Only the hash of the 80-byte header is
+//! Bitcoin's own difficulty and previous-block fields are not checked. Only the hash of the 80-byte Bitcoin header is
 //! compared with Rootstock's target.
 
 use thiserror::Error;
@@ -50,7 +50,7 @@ pub enum PowError {
     Fallback(#[from] FallbackError),
 }
 
-/// How a header's authenticity was proven.
+/// How a header was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seal {
     /// A Bitcoin block with enough work commits to it.
@@ -64,7 +64,8 @@ pub fn verify_merged_mining(header: &Header, network: &Network) -> Result<Seal, 
     verify_with_hash(header, &header.hash_for_merged_mining(), network, network.rules(header.number))
 }
 
-/// [`verify_merged_mining`] with the hash for merged mining, or its error, already computed.
+/// [`verify_merged_mining`] with the hash for merged mining, or its error, already computed. If the Bitcoin header lacks work, that is
+/// the error; otherwise the error of the hash.
 pub(super) fn verify_with_hash(
     header: &Header,
     mining_hash: &Result<B256, HeaderError>,
@@ -153,8 +154,8 @@ impl<'a> MergedMiningProof<'a> {
     }
 }
 
-/// Whether a Bitcoin hash (internal byte order) is at most `floor(2^256 / difficulty)`. Difficulties below 3
-/// count as 3. The test `hash * difficulty <= 2^256` is equivalent and needs no division.
+/// Whether a Bitcoin hash (internal byte order) is at most `floor(2^256 / difficulty)`. Difficulties below 3 count as 3, as in the
+/// reference node. The test `hash * difficulty <= 2^256` is equivalent and needs no division.
 #[must_use]
 pub fn meets_target(hash: &B256, difficulty: U256) -> bool {
     let hash = hash_number(hash);
@@ -167,8 +168,7 @@ pub fn meets_target(hash: &B256, difficulty: U256) -> bool {
     }
 }
 
-/// Whether the product, which is a positive multiple of 2^256, equals 2^256. Then both factors are powers of
-/// two.
+/// Whether the product of two numbers equals 2^256, given that it is a multiple of 2^256. Only powers of two have this product.
 fn is_two_to_the_256(a: U256, b: U256) -> bool {
     a.is_power_of_two() && b.is_power_of_two() && a.trailing_zeros().saturating_add(b.trailing_zeros()) == 256
 }

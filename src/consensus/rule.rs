@@ -1,8 +1,13 @@
 //! Consensus rules and the hard forks that activate them.
 //!
-//! A rule is an RSKIP and activates at a height that the network's table gives, by default that of its hard
-//! fork. Code checks rules, never heights.
+//! A rule is an RSKIP (a Rootstock improvement proposal) and activates at a height that the network's table gives, by default that of its
+//! hard fork. Code checks rules, never heights.
+//!
+//! Many rules are about two native contracts. The Bridge moves coins between Bitcoin and Rootstock: a peg-in to Rootstock, a peg-out
+//! back. A federation, the powpeg, holds the coins on Bitcoin, and migrates them when its members change. A flyover peg-in is one whose
+//! coins a provider pays out in advance. REMASC pays the fees of blocks to miners.
 
+/// Defines an enum whose values have names in the reference node's configuration.
 macro_rules! named {
     ($(#[$meta:meta])* $what:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$meta])*
@@ -30,13 +35,14 @@ macro_rules! named {
     };
 }
 
-/// Rules with their names and the hard forks that activate them.
+/// Defines the rules with their names and the hard forks that activate them. The first two arms, which begin with `@`, give the hard fork
+/// of one rule.
 macro_rules! rules {
     (@) => { None };
     (@ $fork:ident) => { Some(Fork::$fork) };
     ($($(#[$doc:meta])* $variant:ident = $name:literal $(in $fork:ident)?,)*) => {
         named! {
-            /// Consensus rules: those of headers and blocks, and those that only affect execution.
+            /// Consensus rules: those of headers and blocks, and those that affect execution alone.
             Rule { $($(#[$doc])* $variant = $name,)* }
         }
 
@@ -90,7 +96,7 @@ rules! {
     Rskip90 = "rskip90" in Orchid,
     /// STATICCALL.
     Rskip91 = "rskip91" in Orchid,
-    /// Merge-mining proof as a list of hashes, left out of the block hash.
+    /// Merkle proof of the Bitcoin coinbase as a list of hashes; the block hash no longer covers it and the coinbase.
     Rskip92 = "rskip92" in Orchid,
     /// End of the ten-minute difficulty reset.
     Rskip97 = "rskip97" in Orchid,
@@ -142,7 +148,7 @@ rules! {
     Rskip153 = "rskip153" in Iris300,
     /// Difficulty divisor 400.
     Rskip156 = "rskip156" in Papyrus200,
-    /// UMM root in the header.
+    /// Root of umbrella merged mining (UMM) in the header.
     Umm = "rskipUMM" in Papyrus200,
     /// EXTCODEHASH of contracts without code.
     Rskip169 = "rskip169" in Iris300,
@@ -275,6 +281,7 @@ rules! {
 }
 
 impl Rule {
+    /// The bit of the rule in a [`RuleSet`].
     const fn bit(self) -> u128 {
         1 << (self as u8)
     }

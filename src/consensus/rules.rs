@@ -1,7 +1,7 @@
-//! The rules of headers, one function each.
+//! The rules of headers, one function each, and the lists of rules for blocks and for uncles. The header chain runs them on each header.
 //!
 //! No rule is stricter than in the reference node, because a header that full nodes accept must not be
-//! refused. In particular, a block of the chain need not be later than its parent; only an uncle must be.
+//! refused. In particular, a block of the chain need not be later than its parent; only an uncle must be later.
 
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ use crate::types::{B256, Header, U256};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RuleError {
-    /// The layout is that of another height or network.
+    /// The header has the fields of another height or network.
     #[error("header {number}: laid out for other rules")]
     Shape { number: u64 },
     /// The header is not a child of this parent.
@@ -68,7 +68,7 @@ pub enum RuleError {
     /// The header has more edges than there are parallel sublists.
     #[error("rskPteEdges: {found} edges, at most {EXECUTION_THREADS} (RSKIP-144)")]
     EdgeCount { found: usize },
-    /// The edges are not positive and ascending (as signed 16-bit numbers).
+    /// The edges, the ends of the parallel sublists, are not positive and ascending (as signed 16-bit numbers).
     #[error("rskPteEdges: {found} not above {previous} (RSKIP-144)")]
     EdgeOrder { previous: i16, found: i16 },
     /// The fork detection data contradict the ancestors.
@@ -79,13 +79,16 @@ pub enum RuleError {
     Work(#[from] PowError),
 }
 
+/// What the rules read: the header to check, and its surroundings. A rule whose input is `None` passes.
 pub(super) struct RuleInput<'a> {
     pub(super) candidate: &'a HeaderCandidate,
-    /// The verified parent; `None` if the header is checked by itself.
+    /// The verified parent with its hash; `None` if the header is checked by itself.
     pub(super) parent: Option<(&'a Header, B256)>,
     pub(super) network: &'a Network,
+    /// The rules that are active at the header's height.
     pub(super) rules: RuleSet,
-    /// The fork detection context of the parent, and the number of uncles that its ancestors state.
+    /// The fork detection context of the parent, and the number of uncles that the 32 headers up to the parent state, if the chain has
+    /// them all. Without a context only the block number in the data is checked.
     pub(super) fork: Option<(&'a ForkContext, Option<i32>)>,
     /// The clock in seconds; `None` disables the rule on future blocks.
     pub(super) now: Option<u64>,
@@ -93,7 +96,7 @@ pub(super) struct RuleInput<'a> {
 
 type RuleFn = fn(&RuleInput<'_>) -> Result<(), RuleError>;
 
-/// Rules of a block of the chain that need no proof of work, cheap ones first.
+/// Rules of a block of the chain that need neither proof of work nor the clock. The rules that cost most are last.
 const LINK_RULES: &[RuleFn] = &[
     shape,
     parent_hash,
@@ -109,8 +112,8 @@ const LINK_RULES: &[RuleFn] = &[
     fork_detection,
 ];
 
-/// Rules of a mined block besides the link to its parent. The clock is checked last, so that a header ahead
-/// of it is otherwise known to be valid.
+/// Rules of a mined block besides [`LINK_RULES`]. The clock is checked last, so a header that is refused as ahead of the clock has passed
+/// all other rules.
 const MINED_RULES: &[RuleFn] = &[work, future];
 
 /// Rules of an uncle. The reference node does not check extra data, edges and the minimum gas limit of
@@ -140,7 +143,7 @@ impl<'a> RuleInput<'a> {
         self.candidate.header()
     }
 
-    /// Checks the rules of a block and returns which fork detection data were checked.
+    /// Checks the rules of a block. Returns the kind of its proof, and which fork detection data were checked.
     pub(super) fn block(&self) -> Result<(Seal, ForkDetection), RuleError> {
         self.linked()?;
         self.run(MINED_RULES)
@@ -156,10 +159,12 @@ impl<'a> RuleInput<'a> {
         work(self).map(|()| self.seal())
     }
 
+    /// Checks the rules of an uncle. The result is as for [`Self::block`].
     pub(super) fn uncle(&self) -> Result<(Seal, ForkDetection), RuleError> {
         self.run(UNCLE_RULES)
     }
 
+    /// Checks these rules, and compares the fork detection data as far as possible.
     fn run(&self, rules: &[RuleFn]) -> Result<(Seal, ForkDetection), RuleError> {
         rules.iter().try_for_each(|rule| rule(self))?;
         Ok((self.seal(), self.compare_fork_detection()?))
@@ -180,14 +185,15 @@ impl<'a> RuleInput<'a> {
         UNCLE_RULES.iter().filter_map(|rule| rule(self).err()).collect()
     }
 
+    /// Compares the fork detection data of the header with the context of its parent.
     fn compare_fork_detection(&self) -> Result<ForkDetection, RuleError> {
         let header = self.header();
         // If the hash contains no fork detection data, there is nothing to check. If they are required and
         // missing, `work` reports it.
         let Ok(hash) = self.candidate.mining_hash() else { return Ok(ForkDetection::NotRequired) };
         let Some(data) = compared_data(header, hash) else { return Ok(ForkDetection::NotRequired) };
-        let nothing_known = ForkContext::default();
-        let (context, uncles) = self.fork.unwrap_or((&nothing_known, None));
+        let no_ancestors = ForkContext::default();
+        let (context, uncles) = self.fork.unwrap_or((&no_ancestors, None));
         Ok(context.check(header.number, &data, uncles)?)
     }
 }

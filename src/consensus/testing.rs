@@ -1,4 +1,4 @@
-//! Headers for tests, built from a parent and really mined, so that tests can satisfy or break any rule.
+//! Headers for tests, built from a parent and mined with low difficulty, so that tests can satisfy or break any rule.
 #![cfg_attr(
     not(test),
     allow(
@@ -87,10 +87,12 @@ pub struct Bitcoin {
     pub after: Vec<u8>,
     /// Whether the Bitcoin header's hash meets the target; `false` makes one that misses it.
     pub enough_work: bool,
+    /// The fork detection data (RSKIP-110) to commit to.
     pub fork_detection: [u8; 12],
 }
 
 impl Bitcoin {
+    /// Parameters that satisfy all rules, if the fork detection data do.
     pub fn for_header(fork_detection: [u8; 12]) -> Self {
         let branch = vec![B256::repeat_byte(8), B256::repeat_byte(9)];
         let previous = B256::repeat_byte(0x33);
@@ -98,6 +100,7 @@ impl Bitcoin {
         Self { previous, time_offset: 0, branch, before: 5, after, enough_work: true, fork_detection }
     }
 
+    /// Mines a header: builds the Bitcoin block and searches for a nonce.
     pub fn mine(&self, mut header: Header) -> SealedHeader {
         let base = header.mining_base_hash();
         let committed =
@@ -144,12 +147,13 @@ impl Bitcoin {
         header.seal()
     }
 
+    /// The Merkle proof of the coinbase, in the form of the header's height.
     fn proof(&self, header: &Header, leaf: B256) -> Vec<u8> {
         if !header.shape.hash_covers_proof {
             return self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
         }
-        // A partial tree with 2^n leaves for a branch of n siblings. Only the path to the leftmost leaf is
-        // expanded.
+        // A partial Merkle tree with 2^n leaves for a branch of n siblings: the number of leaves, the hashes, and a byte of flags with
+        // ones for the n + 1 nodes of the path to the leftmost leaf.
         let mut out = (1u32 << self.branch.len()).to_le_bytes().to_vec();
         out.push(self.branch.len() as u8 + 1);
         out.extend(leaf.as_slice());

@@ -1,4 +1,5 @@
-//! Uncles: the list that a block commits to, and the rules under which their work counts.
+//! Uncles: the list of headers that a block commits to besides its parent, and why they may not count as work. The rules of uncles are
+//! checked in `consensus::chain`.
 
 use alloc::vec::Vec;
 
@@ -38,7 +39,7 @@ pub enum UncleError {
     /// The uncle breaks a header rule.
     #[error("uncle {index}: {rule}")]
     Rule { index: usize, rule: RuleError },
-    /// An ancestor that the check needs is not known (start of the chain), so the uncles cannot be counted.
+    /// The chain lacks an ancestor that the check needs, because the block is near the start, so the uncles cannot be counted.
     #[error("ancestor block {number} is not known")]
     UnknownAncestor { number: u64 },
     /// The uncles of an earlier block must be proven first, to exclude that an uncle is used twice.
@@ -47,8 +48,8 @@ pub enum UncleError {
 }
 
 impl UncleError {
-    /// Whether the error proves a fault of the sender or of the miner. It is `false` if data are only unknown
-    /// yet.
+    /// Whether the error proves a fault of the sender or of the miner. It does not if the chain only lacks data, or if an uncle is ahead of
+    /// the clock.
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
             Self::UnknownAncestor { .. } | Self::EarlierUncles { .. } => false,
@@ -77,11 +78,13 @@ impl VerifiedUncles {
         Self::of(header, uncles)
     }
 
+    /// As [`Self::check`], for the header of a block that is not mined yet.
     #[cfg(feature = "dev")]
     pub(crate) fn pending(header: &PendingHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
         Self::of(header, uncles)
     }
 
+    /// Compares the list with the header's uncles hash.
     fn of(header: &SealedHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
         let (expected, found) = (header.uncles_hash, uncles_hash(&uncles));
         if expected != found {

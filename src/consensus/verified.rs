@@ -1,4 +1,4 @@
-//! Headers that were checked, with the evidence for them.
+//! Headers that were checked, with the evidence for them. Answers of a light client rest on these types, which only checks construct.
 
 use alloc::sync::Arc;
 use core::ops::Deref;
@@ -22,7 +22,7 @@ pub enum Origin {
     Mined(Seal),
     /// The header has the requested hash and its own proof of work, but is not connected to the chain.
     Alone(Seal),
-    /// The host's own node shows it, which is trusted.
+    /// The header comes from the host's own node, which is trusted.
     OwnNode,
 }
 
@@ -51,17 +51,17 @@ impl VerifiedHeader {
         Self { header, evidence: Evidence { origin, fork_detection } }
     }
 
-    /// Checks a header that was requested by its hash and is off the chain: it must have its own proof of work and keep
-    /// the rules that need no parent. This proves nothing about its chain.
+    /// Checks a header that was requested by its hash and is off the chain: the header must have its own proof of work and keep
+    /// the rules that need no parent. The check proves nothing about the header's chain.
     ///
     /// # Errors
-    /// The first rule it breaks.
+    /// The first rule that the header breaks.
     pub fn alone(candidate: HeaderCandidate, network: &Network) -> Result<Self, RuleError> {
         let seal = verify_standalone(&candidate, network, None)?;
         Ok(Self::shared(candidate.into_shared(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
 
-    /// A header that the host's own node shows. Nothing of it is checked here but its hash.
+    /// A header from the host's own node. No rule is checked; the caller has compared the hash.
     #[cfg(feature = "light")]
     pub(crate) fn of_own_node(header: Arc<SealedHeader>) -> Self {
         Self::shared(header, Origin::OwnNode, ForkDetection::NotRequired)
@@ -78,15 +78,15 @@ impl VerifiedHeader {
         Self { header: self.header.clone(), evidence }
     }
 
-    /// Whether Merkle proof and coinbase are valid. From RSKIP-92 on the hash does not cover them, so an upstream can
-    /// choose them for a header that is accepted by its hash; they are checked here in that case. A genesis block has
-    /// none.
+    /// Whether Merkle proof and coinbase are valid. From RSKIP-92 on the hash does not cover these two fields, so an upstream can
+    /// choose them for a header that is accepted by its hash; this function checks them in that case. A genesis block has none.
     pub fn shows_work(&self, network: &Network) -> bool {
         let Header { shape, number, merkle_proof, coinbase_tx, .. } = self.header.header();
         match self.evidence.origin {
             Origin::Mined(_) | Origin::Alone(_) => true,
             _ if shape.hash_covers_proof => true,
             _ => {
+                // Genesis files write an empty field as one zero byte.
                 let empty = |field: &[u8]| matches!(field, [] | [0]);
                 let candidate = HeaderCandidate::from(self.sealed().clone());
                 (*number == 0 && empty(merkle_proof) && empty(coinbase_tx))
@@ -120,7 +120,7 @@ impl Deref for VerifiedHeader {
     }
 }
 
-/// The header of the block that would come next on a chain that is executed here. It is built here, has no proof of work
+/// The header of the block that would come next on a chain that this program executes. The header is built here, has no proof of work
 /// and was not checked. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingHeader(Arc<SealedHeader>);

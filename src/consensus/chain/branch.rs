@@ -1,4 +1,4 @@
-//! Adds headers to one reader's view that the chain itself does not keep.
+//! Adds headers to one reader's [`ChainView`] without adding them to the chain: a branch above a header of the view, or ancestors.
 
 use alloc::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl ChainView {
-    /// Adds a branch to this view, oldest header first. Each header is checked by every header rule as the child of a
-    /// kept one. The head does not change, whatever the branch weighs.
+    /// Adds a branch to this view, oldest header first. Each header is checked by every header rule as the child of a header of this
+    /// view. The head does not change, however much work the branch has. `now` is the clock, as in [`HeaderChain::insert`].
     ///
     /// # Errors
     /// As [`HeaderChain::insert`]. After an error the view is unchanged.
@@ -23,6 +23,7 @@ impl ChainView {
         headers: impl IntoIterator<Item = SealedHeader>,
         now: Option<u64>,
     ) -> Result<(), ChainError> {
+        // A temporary chain without limits: only its rule checks are used, never its fork choice.
         let (children, side) = Default::default();
         let view = self.clone();
         let (window, side_limit) = (u64::MAX, usize::MAX);
@@ -36,8 +37,8 @@ impl ChainView {
         Ok(())
     }
 
-    /// Adds an ancestor of the kept headers to this view: the parent of the lowest one, or a header that was kept
-    /// before and whose hash is still known. Returns whether the header is such an ancestor.
+    /// Adds an ancestor of the kept headers to this view: the parent of the lowest one, or a header that was dropped but whose hash
+    /// [`Self::hash_at`] still has. Returns whether the header is such an ancestor.
     pub fn add_ancestor(&mut self, header: &SealedHeader) -> bool {
         let (number, hash) = (header.number, header.hash());
         let is_parent = |lowest: &VerifiedHeader| {

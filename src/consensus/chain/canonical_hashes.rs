@@ -1,16 +1,18 @@
-//! Hashes of the canonical chain by number.
+//! Hashes of the canonical (heaviest) chain by number.
 
 use alloc::sync::Arc;
 
 use crate::consensus::persistent_map::PersistentMap;
 use crate::types::B256;
 
-/// Numbers in one piece: 2 to the power of [`BITS`].
+/// Hashes in one piece.
 const PIECE: usize = 1 << BITS;
+/// Bits of a number that are its index in a piece. With 16 hashes to a piece, the map costs about 8 bytes for each hash, and a change
+/// copies 512 bytes.
 const BITS: u32 = 4;
 
 /// A hash for each number, kept for as long as the chain runs: 40 bytes each, in pieces of consecutive numbers. A clone
-/// shares everything. The hash zero, which no header has, stands for a missing one.
+/// shares all pieces. The hash zero, which no header has, stands for a missing one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CanonicalHashes {
     pieces: PersistentMap<u64, Arc<[B256; PIECE]>>,
@@ -27,7 +29,7 @@ impl CanonicalHashes {
         self.pieces.get(&piece)?.get(index).filter(|hash| !hash.is_zero())
     }
 
-    /// Sets the hash of a number.
+    /// Sets the hash of a number, and copies its piece first if a clone shares it.
     pub(super) fn insert(&mut self, number: u64, hash: B256) {
         let (piece, index) = piece_and_index(number);
         let mut hashes = self.pieces.get(&piece).cloned().unwrap_or_default();
@@ -48,24 +50,24 @@ mod tests {
 
     #[test]
     fn hashes_are_found_by_number() {
-        let mut heights = CanonicalHashes::default();
+        let mut hashes = CanonicalHashes::default();
         let hash = |number: u64| B256::left_padding_from(&(number + 1).to_be_bytes());
-        (0..100).for_each(|number| heights.insert(number, hash(number)));
-        let before = heights.clone();
-        heights.remove(&40);
-        heights.insert(41, hash(7));
-        assert_eq!((heights.get(&40), heights.get(&41)), (None, Some(&hash(7))));
+        (0..100).for_each(|number| hashes.insert(number, hash(number)));
+        let before = hashes.clone();
+        hashes.remove(&40);
+        hashes.insert(41, hash(7));
+        assert_eq!((hashes.get(&40), hashes.get(&41)), (None, Some(&hash(7))));
         assert!((0..100).all(|number| before.get(&number) == Some(&hash(number))), "a clone does not change");
-        assert_eq!((heights.get(&100), heights.get(&u64::MAX)), (None, None));
-        heights.remove(&1_000);
-        assert_eq!(heights.get(&1_000), None);
+        assert_eq!((hashes.get(&100), hashes.get(&u64::MAX)), (None, None));
+        hashes.remove(&1_000);
+        assert_eq!(hashes.get(&1_000), None);
     }
 
     /// A chain has hundreds of thousands of hashes, so each must take little memory.
     #[test]
     fn sixteen_hashes_take_one_piece() {
-        let mut heights = CanonicalHashes::default();
-        (32..32 + 160).for_each(|number| heights.insert(number, B256::repeat_byte(1)));
-        assert_eq!(heights.pieces.len(), 10);
+        let mut hashes = CanonicalHashes::default();
+        (32..32 + 160).for_each(|number| hashes.insert(number, B256::repeat_byte(1)));
+        assert_eq!(hashes.pieces.len(), 10);
     }
 }

@@ -1,4 +1,4 @@
-//! The data that the chain keeps for each header.
+//! [`ChainEntry`]: a header as the chain keeps it, with the data that the chain computes of it.
 
 use alloc::sync::Arc;
 
@@ -7,10 +7,10 @@ use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::VerifiedHeader;
 use crate::types::{B256, U256};
 
-/// Uncle work that is proven without a gap: of every block above `above`, up to and including this one.
+/// The proven uncle work of consecutive blocks: of every block above the number `above`, up to and including the entry's own block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProvenUncleWork {
-    /// Number of the highest block at or below this one whose uncles are not proven, or of the chain's base.
+    /// Number of the highest block at or below the entry whose uncles are not proven, or of the chain's base.
     pub(super) above: u64,
     /// Sum of the difficulties of these uncles.
     pub(super) work: U256,
@@ -25,15 +25,16 @@ pub(super) struct ChainEntry {
     /// Hash of the ancestor at [`skip_height`], or of the parent if that height is below the base. Skip links find
     /// ancestors in logarithmic time.
     pub(super) skip: B256,
-    /// From this the children's fork detection data are computed.
+    /// The data of this header and its ancestors from which its children's fork detection data (RSKIP-110) are computed.
     pub(super) context: ForkContext,
     /// The block's uncles, once proven.
     pub(super) uncles: Option<Arc<VerifiedUncles>>,
+    /// Proven uncle work that ends at this block.
     pub(super) proven: ProvenUncleWork,
 }
 
 impl ChainEntry {
-    /// The base or a header below it, accepted without its own proof; it counts as no work.
+    /// The entry of the base or of a header below it, which is accepted without its own proof and counts as no work.
     pub(super) fn unchecked(header: VerifiedHeader) -> Self {
         Self {
             work: U256::ZERO,
@@ -62,7 +63,7 @@ impl ChainEntry {
         self.uncles.as_ref().map(|uncles| uncles.work())
     }
 
-    /// Proven uncle work up to this entry, given its parent's.
+    /// Proven uncle work that ends at this entry, given that of its parent. An entry without proven uncles starts a new sum at zero.
     pub(super) fn proven_after(&self, parent: &ProvenUncleWork) -> ProvenUncleWork {
         match self.uncle_work() {
             Some(own) => ProvenUncleWork { above: parent.above, work: parent.work.saturating_add(own) },
@@ -76,8 +77,8 @@ pub(super) fn no_uncles(header: &VerifiedHeader) -> Option<Arc<VerifiedUncles>> 
     VerifiedUncles::none(header).map(Arc::new)
 }
 
-/// The height that a header's skip link points to. With it, every height is reached from above in a logarithmic number
-/// of skips and steps. (The lowest set bit is cleared; for odd heights, two of them.)
+/// The height that a header's skip link points to. An ancestor is found in a number of skips and steps to parents that is logarithmic
+/// in its distance. For an even height, the lowest set bit is cleared; for an odd one, the two lowest set bits above bit 0.
 pub(super) const fn skip_height(number: u64) -> u64 {
     const fn clear_lowest(n: u64) -> u64 {
         n & n.wrapping_sub(1)

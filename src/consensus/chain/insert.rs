@@ -1,4 +1,4 @@
-//! Inserts headers, and moves the head.
+//! Inserts checked headers into the chain, moves the head to the heaviest branch, and drops headers beyond the limits.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,8 +16,8 @@ use crate::types::{B256, Header, U256};
 impl HeaderChain {
     /// Checks a header by every header rule as the child of a header of this chain, and inserts it.
     ///
-    /// `now` is the wall clock in seconds since 1970; without it headers ahead of the clock are accepted. Fork
-    /// detection data are compared as far as ancestors are known; the evidence of the result says how far.
+    /// `now` is the wall clock in seconds since 1970; without it headers ahead of the clock are accepted. Fork detection data (RSKIP-110)
+    /// are compared as far as the chain has the ancestors; the evidence of the result says how far.
     pub fn insert(&mut self, candidate: HeaderCandidate, now: Option<u64>) -> Result<Inserted, ChainError> {
         let (number, hash) = (candidate.header().number, candidate.header().hash());
         if let Some(known) = self.view.by_hash(&hash) {
@@ -32,7 +32,7 @@ impl HeaderChain {
 
     /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without inserting it: for
     /// callers that have more to check before the head may move. Fork detection data are compared with the ancestors that
-    /// were known at the last [`Self::insert`], so a caller does not use [`Self::prepend`] in between.
+    /// the chain had at the last [`Self::insert`], so a caller must not use [`Self::prepend`] since then.
     pub fn check_block(
         &self,
         candidate: HeaderCandidate,
@@ -67,8 +67,8 @@ impl HeaderChain {
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());
         self.add_child(&entry.parent(), hash);
+        // The usual case needs no search for the common ancestor. A child without work of its own goes through fork choice.
         let change = if entry.parent() == self.view.head.hash() && entry.work > self.view.head.work {
-            // The usual case needs no search for the common ancestor.
             self.view.canonical.insert(entry.number(), hash);
             self.view.head = entry;
             HeadChange::Extended
@@ -98,7 +98,7 @@ impl HeaderChain {
         })
     }
 
-    /// Checks a header by the rules in `judge`; returns its new entry.
+    /// Checks a header by the rules that `judge` runs; returns its new entry. `judge` says why the header is accepted.
     pub(super) fn check_by(
         &self,
         candidate: HeaderCandidate,
@@ -141,7 +141,7 @@ impl HeaderChain {
         entry
     }
 
-    /// Sum of the uncle counts of the 32 headers that end at `parent`; `None` if some of them are not known.
+    /// Sum of the uncle counts that the 32 headers ending at `parent` state; `None` if the chain lacks some of them.
     pub(super) fn stated_uncles(&self, parent: &Arc<ChainEntry>) -> Option<i32> {
         self.view.stated_uncles(parent)
     }
@@ -150,16 +150,17 @@ impl HeaderChain {
     pub(super) fn reconsider(&mut self, tip: &Arc<ChainEntry>) -> Option<Reorganisation> {
         let head = self.view.head.clone();
         let ancestor = self.view.common_ancestor(tip, &head)?.clone();
-        // Of headers that were read back, only the proven ones count.
+        // Restored headers count for the head only as far as they are proven.
         let from = self.view.proven_from(&ancestor).clone();
-        let contender = |from: &ChainEntry, entry: &ChainEntry| BranchTip {
+        let branch_tip = |from: &ChainEntry, entry: &ChainEntry| BranchTip {
             work: self.view.work_between(from, entry),
             paid_fees: entry.header.paid_fees,
             hash: entry.hash(),
         };
-        replaces(&contender(&ancestor, tip), &contender(&from, &head)).then(|| self.switch(&ancestor, tip))
+        replaces(&branch_tip(&ancestor, tip), &branch_tip(&from, &head)).then(|| self.switch(&ancestor, tip))
     }
 
+    /// Makes the branch from `ancestor` up to `tip` canonical, in place of the one up to the present head.
     fn switch(&mut self, ancestor: &Arc<ChainEntry>, tip: &Arc<ChainEntry>) -> Reorganisation {
         let removed = self.view.path(ancestor, &self.view.head);
         let added = self.view.path(ancestor, tip);
@@ -179,15 +180,15 @@ impl HeaderChain {
 
     /// Drops headers below the window, and side branches beyond their limit.
     fn prune(&mut self) {
-        // Headers that were read back stay until they are proven, up to twice the window.
+        // Restored headers stay until they are proven, up to twice the window.
         let window = self.window.saturating_mul(if self.view.unproven.is_some() { 2 } else { 1 });
         while self.view.head.number().saturating_sub(self.view.lowest) >= window {
             let lowest = self.view.lowest;
             self.view.lowest = lowest.saturating_add(1);
             let Some(hash) = self.view.canonical.get(&lowest).copied() else { continue };
-            let kept = self.view.canonical.get(&self.view.lowest).copied();
+            let canonical_child = self.view.canonical.get(&self.view.lowest).copied();
             for child in self.take_children(&hash) {
-                if Some(child) != kept {
+                if Some(child) != canonical_child {
                     self.drop_branch(child);
                 }
             }
@@ -231,10 +232,10 @@ impl HeaderChain {
         dropped
     }
 
-    /// Compares fork detection data again that could be compared only in part, after [`Self::prepend`] made more
-    /// ancestors known. Returns the number of headers whose data are completely compared now.
+    /// Compares fork detection data again that could be compared only in part, after [`Self::prepend`] added ancestors. Returns the
+    /// number of headers whose data are completely compared by this call.
     ///
-    /// A header that fails is reported and stays: its branch has proof of work, so the caller decides about it.
+    /// A header that fails is reported as an error and stays in the chain: its branch has proof of work, so the caller decides about it.
     pub fn recheck_fork_detection(&mut self) -> Result<usize, ChainError> {
         let mut completed = 0usize;
         for hash in self.refresh_contexts() {
@@ -270,6 +271,7 @@ impl HeaderChain {
         order
     }
 
+    /// Compares the fork detection data of a header with the present context of its parent.
     fn compare_again(
         &self,
         header: &VerifiedHeader,

@@ -1,6 +1,7 @@
 //! The chain of verified headers: insertion, fork choice, reorganisations.
 //!
-//! The writer is a [`HeaderChain`]; readers take a [`ChainView`] from it, which never changes.
+//! The writer is a [`HeaderChain`]; readers take a [`ChainView`] from it, which never changes. "Kept" headers are those in memory;
+//! canonical ones are on the heaviest chain. A chain starts at its base: a checkpoint, genesis, or a restored header.
 
 mod branch;
 mod canonical_hashes;
@@ -32,11 +33,11 @@ use super::uncles::UncleError;
 use super::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, SealedHeader, U256};
 
-/// Canonical headers kept by default: enough for REMASC's maturity (4,000 blocks) and fork detection data, at about
-/// 2 KB each. Hashes of older ones stay.
+/// Canonical headers kept by default, at about 2 KB each: enough for fork detection data (449 headers) and for the 4,000 blocks after
+/// which REMASC, the contract that pays miners, pays a block's fees. Hashes of older headers stay.
 pub const KEPT_HEADERS: u64 = 8_192;
 /// Most headers kept off the canonical chain; beyond it the branch with the least work is dropped. Real forks are a few
-/// blocks long, so only a flood of cheap headers (test networks) reaches this limit.
+/// blocks long, so only a flood of headers of low difficulty (on test networks) reaches this limit.
 pub const MAX_SIDE_HEADERS: usize = 4_096;
 
 /// Why the chain refused a header or uncles.
@@ -150,16 +151,19 @@ pub struct HeaderChain {
     children: PersistentMap<B256, Arc<Vec<B256>>>,
     /// Headers off the canonical chain, by work and hash.
     side: SideHeaders,
+    /// Number of canonical headers to keep.
     window: u64,
+    /// Most headers off the canonical chain.
     side_limit: usize,
-    /// Set if ancestors were added below headers whose fork contexts do not include them yet.
+    /// Whether ancestors were added below headers whose fork contexts ([`ChainEntry::context`]) do not include them yet.
     stale_contexts: bool,
 }
 
 impl HeaderChain {
     /// Starts at a checkpoint.
     ///
-    /// # Errors [`ChainError::Checkpoint`] if `header` is not the block that the checkpoint names.
+    /// # Errors
+    /// [`ChainError::Checkpoint`] if `header` is not the block that the checkpoint names.
     pub fn from_checkpoint(
         network: Arc<Network>,
         checkpoint: &Checkpoint,
@@ -185,6 +189,7 @@ impl HeaderChain {
         Self::from_checkpoint(network, &checkpoint, header)
     }
 
+    /// A chain of one header, which is its base.
     fn start(
         network: Arc<Network>,
         header: SealedHeader,
@@ -261,9 +266,9 @@ impl HeaderChain {
     }
 
     /// Adds the parent of the lowest header, whose hash that header commits to; neither its work nor its rules are checked.
-    /// The chain's base must follow from its own parent by the rules of all headers, which a base that was elected may not.
-    /// With the 449 headers below a checkpoint, fork detection data are compared completely from its first child on;
-    /// for headers that were inserted before, call [`Self::recheck_fork_detection`].
+    /// If the lowest header is the base, the base is checked as a child of `header` by the rules that need no proof of work: a base that
+    /// was elected from upstreams' proposals may break them. With the 449 headers below a checkpoint, fork detection data are compared
+    /// completely from its first child on; for headers that were inserted before, call [`Self::recheck_fork_detection`].
     pub fn prepend(&mut self, header: SealedHeader) -> Result<VerifiedHeader, ChainError> {
         let lowest =
             self.view.by_number(self.view.lowest).ok_or(ChainError::UnknownBlock(self.view.base.hash))?;
@@ -313,6 +318,7 @@ impl HeaderChain {
         children
     }
 
+    /// Puts a changed entry in place of the one with its hash, also as the head.
     fn replace(&mut self, entry: ChainEntry) {
         let (hash, entry) = (entry.hash(), Arc::new(entry));
         if self.view.head.hash() == hash {
@@ -321,7 +327,7 @@ impl HeaderChain {
         self.view.entries.insert(hash, entry);
     }
 
-    /// The skip link of a child of `parent`.
+    /// The skip link of a child of `parent`: the ancestor at the child's [`skip_height`], or `parent` if that ancestor is not kept.
     fn skip_link(&self, parent: &Arc<ChainEntry>) -> B256 {
         let height = skip_height(parent.number().saturating_add(1));
         let target = Some(height).filter(|height| *height >= self.view.base.number);

@@ -1,7 +1,7 @@
-//! Restores a chain from headers that were stored.
+//! Restores a chain from headers that an earlier run has stored (restored headers).
 //!
-//! Headers are linked first. The difficulty that they state counts for nothing until their proofs of work are checked,
-//! from the newest one down.
+//! The headers are linked first, oldest first, by the rules that need no proof of work. The difficulty that they state counts as no work
+//! until their proofs of work are checked, from the newest header down.
 
 use alloc::sync::Arc;
 
@@ -16,12 +16,13 @@ use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, SealedHeader, U256};
 
 impl ChainView {
-    /// Number of the highest header that was read back and is not proven yet; `None` if all are proven.
+    /// Number of the highest restored header that is not proven yet; `None` if all are proven.
     pub fn unproven(&self) -> Option<u64> {
         self.unproven.map(|unproven| unproven.number)
     }
 
-    /// The work that the headers above the base, up to this one, state; and the part of it that is not proven.
+    /// The work that the headers above the base up to a block state, and the unproven part of the heaviest chain's work. `None` if the
+    /// chain does not keep the block's header.
     pub fn stated_work(&self, hash: &B256) -> Option<(U256, U256)> {
         let unproven = self.unproven.map_or(U256::ZERO, |unproven| unproven.work);
         self.entries.get(hash).map(|entry| (entry.work, unproven))
@@ -37,9 +38,9 @@ impl ChainView {
 }
 
 impl HeaderChain {
-    /// Starts at a header in the middle of a stored chain. The header is accepted because the headers above commit to
-    /// it, and these because their proofs of work are checked. [`Self::base_proven`] records that it leads to the
-    /// checkpoint.
+    /// Starts at a header in the middle of a stored chain. The header is accepted because the headers above commit to it, and those
+    /// headers because their proofs of work are checked. [`Self::base_proven`] records that the headers from the checkpoint up to this
+    /// one are proven too.
     #[must_use]
     pub fn from_kept(network: Arc<Network>, header: SealedHeader) -> Self {
         let mut chain = Self::start(network, header, Origin::HashLinked, None);
@@ -48,12 +49,12 @@ impl HeaderChain {
     }
 
     /// Records that the chain from the checkpoint up to the base was checked by every rule, with its work, and its
-    /// total difficulty if that is known.
+    /// total difficulty if that can be computed.
     pub fn base_proven(&mut self, work: U256, total_difficulty: Option<U256>) {
         (self.view.base.work, self.view.base.total_difficulty) = (Some(work), total_difficulty);
     }
 
-    /// Marks the blocks of a stretch that ends at or below the base as canonical.
+    /// Records the hashes of canonical blocks below the base: those of `stretch`, a chain that ends at or below the base.
     pub fn know_below(&mut self, stretch: &ChainView) {
         for number in stretch.base.number..=stretch.head.number() {
             if let Some(hash) = stretch.hash_at(number) {
@@ -75,15 +76,15 @@ impl HeaderChain {
         if self.stale_contexts {
             self.refresh_contexts();
         }
-        let entry = self.check_by(candidate, number, None, |check| {
-            check.linked().map(|fork_detection| (Origin::HashLinked, fork_detection))
+        let entry = self.check_by(candidate, number, None, |input| {
+            input.linked().map(|fork_detection| (Origin::HashLinked, fork_detection))
         })?;
         self.view.unproven = Some(UnprovenTip::at(&entry));
         Ok(self.insert_checked(entry).header)
     }
 
-    /// Checks the proofs of work of up to `count` headers that were read back, newest first, and their uncles by every
-    /// rule. Returns whether more are left.
+    /// Checks the proofs of work of up to `count` restored headers, newest first, and their uncles by every rule. Returns whether
+    /// unproven headers are left.
     ///
     /// # Errors
     /// The first rule that is broken: the stored chain is forged.
@@ -97,14 +98,14 @@ impl HeaderChain {
                 let (number, checked) = (unproven.number, self.view.check_uncles(&proven, uncles, None));
                 checked.map_err(|error| ChainError::Uncles { number, error })?;
             }
-            self.proven(unproven, entry.header.header());
+            self.record_proven(unproven, entry.header.header());
             self.replace(proven);
         }
         Ok(self.view.unproven.is_some())
     }
 
     /// Records that the highest unproven header is proven. Its parent comes next, unless that is the base.
-    fn proven(&mut self, unproven: UnprovenTip, header: &Header) {
+    fn record_proven(&mut self, unproven: UnprovenTip, header: &Header) {
         let parent = UnprovenTip {
             number: unproven.number.saturating_sub(1),
             hash: header.parent_hash,
@@ -113,6 +114,7 @@ impl HeaderChain {
         self.view.unproven = Some(parent).filter(|parent| parent.number > self.view.base.number);
     }
 
+    /// Checks the proof of work of a header, and returns its kind.
     fn seal(&self, header: &SealedHeader) -> Result<Seal, ChainError> {
         let (number, hash) = (header.number, header.hash());
         let candidate = HeaderCandidate::from(header.clone());
@@ -120,8 +122,8 @@ impl HeaderChain {
         mined.map_err(|rule| ChainError::Rule { number, hash, rule })
     }
 
-    /// Called when the head leaves the restored branch at a block whose descendants are not all proven: the unproven
-    /// rest of the branch is dropped.
+    /// Called when the head leaves a restored branch at the block `ancestor`. If the branch is unproven above this block, the whole
+    /// branch above it is dropped; proofs continue with `ancestor`.
     pub(super) fn abandon_unproven(&mut self, ancestor: &ChainEntry, removed: &[Arc<ChainEntry>]) {
         if self.view.unproven.is_none_or(|unproven| unproven.number <= ancestor.number()) {
             return;

@@ -1,4 +1,4 @@
-//! Takes the newest headers off the chain again, for development tools.
+//! Removes the newest headers from the chain, for the methods of a development chain that undo blocks.
 
 use alloc::vec::Vec;
 
@@ -10,12 +10,13 @@ impl HeaderChain {
     /// canonical chain. Returns the hashes of the dropped headers; `None` if the header of the number is not kept.
     pub fn rewind(&mut self, number: u64) -> Option<Vec<B256>> {
         let head = self.view.entries.get(self.view.canonical.get(&number)?)?.clone();
+        // Every header above the number descends from one at the number: from the new head or from a side header.
         let at_number =
             |hash: &B256| self.view.entries.get(hash).is_some_and(|entry| entry.number() == number);
         let mut parents: Vec<B256> = self.side.hashes().filter(at_number).collect();
         parents.push(head.hash());
         (number..self.view.head.number())
-            .for_each(|below| self.view.canonical.remove(&below.saturating_add(1)));
+            .for_each(|parent| self.view.canonical.remove(&parent.saturating_add(1)));
         self.view.head = head;
         let mut dropped = Vec::new();
         for parent in parents {

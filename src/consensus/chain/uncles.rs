@@ -1,4 +1,4 @@
-//! Uncles of the chain's blocks, which are checked by every rule before their work counts.
+//! Attaches uncles to blocks of the chain: every uncle is checked by every rule before its work counts in fork choice.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,24 +12,27 @@ use crate::consensus::uncles::{UncleError, VerifiedUncles};
 use crate::consensus::verified::Origin;
 use crate::types::{B256, Header, SealedHeader, U256};
 
-/// The ancestors of a block, newest first: an uncle's parent must be one of them, and an uncle must not repeat one of
-/// theirs.
-struct UncleContext<'a> {
+/// A block's relatives by which its uncles are checked.
+struct Family<'a> {
+    /// Number of the block.
     block: u64,
+    /// The ancestors of the block, newest first. An uncle's parent must be one of them; an uncle must not be one of them, nor one of
+    /// their uncles.
     ancestors: Vec<&'a Arc<ChainEntry>>,
 }
 
 impl ChainView {
-    /// Work of a block's uncles, if they keep every uncle rule. The commitment alone is not enough: a header may commit
-    /// to a list that names one header twice, or the block's own ancestors. `now` is the wall clock in seconds since
-    /// 1970.
+    /// Work of a block's uncles, if they keep every uncle rule and the block itself was checked by every rule. The commitment in the
+    /// header is not enough: a header may commit to a list that names one header twice, or the block's own ancestors. `now` is the wall
+    /// clock in seconds since 1970.
     pub fn uncle_work(&self, block: &B256, uncles: &VerifiedUncles, now: u64) -> Option<U256> {
         let entry = self.entries.get(block).filter(|_| uncles.block() == *block)?;
         let is_mined = matches!(entry.header.evidence().origin, Origin::Mined(_));
         (is_mined && self.check_uncles(entry, uncles, Some(now)).is_ok()).then(|| uncles.work())
     }
 
-    /// Checks uncles that the block's header commits to by every uncle rule, if the block is above the base.
+    /// Checks by every uncle rule the uncles that a block's header commits to. Uncles of the base and of blocks below it are not checked,
+    /// because they do not count as work.
     pub(super) fn check_uncles(
         &self,
         entry: &ChainEntry,
@@ -55,7 +58,7 @@ impl ChainView {
     }
 
     /// The ancestors from the parent down to seven blocks below the block, as far as they are kept.
-    fn family(&self, entry: &ChainEntry) -> UncleContext<'_> {
+    fn family(&self, entry: &ChainEntry) -> Family<'_> {
         let block = entry.number();
         let oldest = block.saturating_sub(UNCLE_GENERATIONS);
         let mut ancestors = Vec::new();
@@ -64,17 +67,18 @@ impl ChainView {
             ancestors.push(ancestor);
             at = self.entries.get(&ancestor.parent());
         }
-        UncleContext { block, ancestors }
+        Family { block, ancestors }
     }
 
     fn check_uncle(
         &self,
-        family: &UncleContext<'_>,
+        family: &Family<'_>,
         index: usize,
         uncle: &SealedHeader,
         now: Option<u64>,
     ) -> Result<(), UncleError> {
         let (number, hash, block) = (uncle.number, uncle.hash(), family.block);
+        // The uncle's parent is at most `UNCLE_GENERATIONS` blocks below the block, so the uncle is one block less.
         let in_range = number < block && number.saturating_add(UNCLE_GENERATIONS) > block;
         if !in_range {
             return Err(UncleError::Generation { index, number, block });
@@ -107,7 +111,8 @@ impl HeaderChain {
     }
 
     /// Attaches a block's uncles. Checks that the header commits to them and, above the base, every uncle rule, then
-    /// counts their work. Uncles must be attached oldest block first, as far as uncles reach back.
+    /// counts their work. The uncles of the ancestors above each uncle must be attached before, because a block may not repeat an uncle
+    /// of theirs.
     ///
     /// At the base and below, only the commitment is checked; these lists show that no uncle is used twice. `now` is
     /// the clock, as in [`Self::insert`]. The added work may move the head.
@@ -125,7 +130,7 @@ impl HeaderChain {
         self.attach_verified(uncles, now)
     }
 
-    /// As [`Self::attach_uncles`], for uncles that were already checked against the header of their block.
+    /// As [`Self::attach_uncles`], for uncles that were already compared with the commitment in the header of their block.
     pub fn attach_verified(
         &mut self,
         uncles: Arc<VerifiedUncles>,
@@ -141,7 +146,7 @@ impl HeaderChain {
         Ok(self.reconsider_all())
     }
 
-    /// Records proven uncles and updates the sums of the blocks above.
+    /// Records proven uncles of a block, and updates the sums of proven uncle work of the blocks above it.
     fn count_uncles(&mut self, entry: &ChainEntry, uncles: Arc<VerifiedUncles>) {
         let mut changed = ChainEntry { uncles: Some(uncles), ..entry.clone() };
         let (hash, gap) = (entry.hash(), entry.number());
@@ -156,7 +161,7 @@ impl HeaderChain {
         while let Some(hash) = waiting.pop() {
             let Some(parent) = self.view.entries.get(&hash).map(|parent| parent.proven) else { continue };
             for child in self.children_of(&hash).to_vec() {
-                // Sums that start at another, higher gap do not change.
+                // Only sums that start at this block change: those of blocks up to the next one without proven uncles.
                 let entry = self.view.entries.get(&child).filter(|entry| entry.proven.above == gap);
                 if let Some(mut entry) = entry.map(|entry| ChainEntry::clone(entry)) {
                     entry.proven = entry.proven_after(&parent);
@@ -167,7 +172,8 @@ impl HeaderChain {
         }
     }
 
-    /// Compares every side branch with the head again.
+    /// Compares every side branch with the head again. The head may move several times; the result is the change from the first head to
+    /// the last one, `None` if these are equal.
     fn reconsider_all(&mut self) -> Option<Reorganisation> {
         let old_head = self.view.head.clone();
         let tips: Vec<B256> = self.side.hashes().filter(|hash| self.is_tip(hash)).collect();
@@ -191,6 +197,7 @@ impl HeaderChain {
         .filter(|change: &Reorganisation| !change.added.is_empty())
     }
 
+    /// Whether a header has no children.
     fn is_tip(&self, hash: &B256) -> bool {
         self.children_of(hash).is_empty()
     }
@@ -202,7 +209,7 @@ fn committed(entry: &ChainEntry, uncles: Vec<Header>) -> Result<Arc<VerifiedUncl
     uncles.map_err(|error| ChainError::Uncles { number: entry.number(), error })
 }
 
-impl UncleContext<'_> {
+impl Family<'_> {
     /// The ancestor that is the uncle's parent.
     fn parent_of(&self, index: usize, uncle: &SealedHeader) -> Result<&Arc<ChainEntry>, UncleError> {
         let below = uncle.number.saturating_sub(1);
@@ -214,8 +221,8 @@ impl UncleContext<'_> {
         Ok(ancestor)
     }
 
-    /// Checks that no block between the uncle and the block has used it. Lower blocks cannot have: an uncle is below
-    /// the block that includes it.
+    /// Checks that no ancestor above the uncle has used it. Lower blocks cannot have used it: an uncle is below the block that includes
+    /// it.
     fn check_unused(&self, index: usize, uncle: &SealedHeader) -> Result<(), UncleError> {
         for ancestor in self.ancestors.iter().filter(|ancestor| ancestor.number() > uncle.number) {
             let (number, hash) = (ancestor.number(), ancestor.hash());

@@ -1,10 +1,10 @@
-//! The boundary between proven and unproven headers of a restored chain.
+//! The boundary between proven and unproven headers of a restored chain (`chain::restore`).
 
 use super::entry::ChainEntry;
 use crate::types::{B256, U256};
 
-/// The highest header that was read back and whose proof of work this run has not checked. It is canonical. No header
-/// from the base up to it counts as work.
+/// The highest restored header whose proof of work this run has not checked. It is canonical. No header from the base up to this one
+/// counts as work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnprovenTip {
     pub(super) number: u64,

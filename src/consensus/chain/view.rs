@@ -1,4 +1,5 @@
-//! An immutable view of the chain, for readers.
+//! An immutable view of the header chain, for readers. "Kept" headers are those that the chain has in memory; the canonical chain is the
+//! heaviest one.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,9 +21,9 @@ pub struct Base {
     pub number: u64,
     /// Block hash.
     pub hash: B256,
-    /// Total difficulty with all uncles, if it is known.
+    /// Sum of the difficulties of all blocks up to this one and of all their uncles; `None` if not available.
     pub total_difficulty: Option<U256>,
-    /// Work of the headers above the checkpoint up to this block, zero at the checkpoint. Not known while the headers
+    /// Work of the headers above the checkpoint up to this block, zero at the checkpoint. `None` while the headers
     /// between the checkpoint and a restored base are not proven.
     pub work: Option<U256>,
 }
@@ -69,7 +70,7 @@ impl ChainView {
         self.by_hash(self.canonical.get(&number)?)
     }
 
-    /// The canonical hash of a number. Also known below the kept headers, as far as this chain has seen them.
+    /// The canonical hash of a number. Also available for headers that were dropped from memory.
     pub fn hash_at(&self, number: u64) -> Option<B256> {
         self.canonical.get(&number).copied()
     }
@@ -99,8 +100,8 @@ impl ChainView {
         self.entries.get(hash)?.uncles.as_ref()
     }
 
-    /// Exact total difficulty. It is known if the base's is known and the uncles of every block above the base are
-    /// proven.
+    /// Exact total difficulty of a block: of all blocks up to this one and of all their uncles. `None` unless that of the base is
+    /// available and the uncles of every block above the base are proven.
     pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
         let entry = self.entries.get(hash).filter(|entry| entry.number() >= self.base.number)?;
         let unproven = self.unproven.is_some() && entry.number() > self.base.number;
@@ -110,24 +111,24 @@ impl ChainView {
         self.base.total_difficulty?.checked_add(entry.work)?.checked_add(entry.proven.work)
     }
 
-    /// Sum of the proven header difficulties above the checkpoint up to a block, without uncles. While restored headers
-    /// are unproven, it is not known for blocks off the heaviest chain.
+    /// Sum of the proven header difficulties above the checkpoint up to a block, without uncles. While restored headers are unproven, the
+    /// result is `None` for blocks off the heaviest chain.
     pub fn header_work(&self, hash: &B256) -> Option<U256> {
         let entry = self.weighed(hash)?;
-        let known = self.base.work.unwrap_or_default();
+        let base_work = self.base.work.unwrap_or_default();
         if entry.number() < self.base.number {
-            // Below a base that is above the checkpoint, the work counts for the base as a whole.
+            // The work between the checkpoint and a base above it is available only as one sum, that of the base.
             return self.base.work.filter(U256::is_zero);
         }
         match &self.unproven {
-            None => Some(known.saturating_add(entry.work)),
+            None => Some(base_work.saturating_add(entry.work)),
             Some(_) if !self.is_canonical(entry.number(), hash) => None,
-            Some(unproven) => Some(known.saturating_add(entry.work.saturating_sub(unproven.work))),
+            Some(unproven) => Some(base_work.saturating_add(entry.work.saturating_sub(unproven.work))),
         }
     }
 
-    /// Proven difficulty of the headers from a canonical block up to the head: the least work of anyone who made up
-    /// that block. For the base and the blocks below it, that of all headers above the base.
+    /// Sum of the proven difficulties of the headers from a canonical block up to the head: the least work that a forger of this block
+    /// has done. For the base and the blocks below it, the sum of all headers above the base.
     pub fn work_from(&self, number: u64) -> Option<U256> {
         let all = self.header_work(&self.head.hash())?;
         if number <= self.base.number {
@@ -138,10 +139,11 @@ impl ChainView {
         Some(all.saturating_sub(below))
     }
 
-    /// An entry whose work above the base is known. It is not known for a header that was dropped and added again.
+    /// An entry whose work above the base is available. It is not for a header that was dropped and then added by
+    /// [`Self::add_ancestor`], which counts it as no work.
     fn weighed(&self, hash: &B256) -> Option<&Arc<ChainEntry>> {
-        let known = |number: u64| number >= self.lowest || number <= self.base.number;
-        self.entries.get(hash).filter(|entry| known(entry.number()))
+        let has_work = |number: u64| number >= self.lowest || number <= self.base.number;
+        self.entries.get(hash).filter(|entry| has_work(entry.number()))
     }
 
     /// Work on top of a canonical block: difficulties of headers, and of uncles that are proven.
@@ -151,15 +153,15 @@ impl ChainView {
     }
 
     /// The entry at which the proven work of the heaviest chain above `below` begins: `below` itself, or the highest
-    /// unproven header that was read back.
+    /// unproven restored header.
     pub(super) fn proven_from<'a>(&'a self, below: &'a Arc<ChainEntry>) -> &'a Arc<ChainEntry> {
         let unproven = self.unproven.filter(|unproven| unproven.number > below.number());
         unproven.and_then(|unproven| self.entries.get(&unproven.hash)).unwrap_or(below)
     }
 
     /// The chain as it would be without the blocks above this canonical one. `None` if the block is not canonical or its
-    /// header is not kept, or while restored headers are unproven. Headers above it stay known, as those of another
-    /// branch do. It takes a step for each block that is left out.
+    /// header is not kept, or while restored headers are unproven. Headers above the block stay in the view, like those of another
+    /// branch. The call takes one step for each block that is left out.
     pub fn ending_at(&self, hash: &B256) -> Option<Self> {
         let head = self.entries.get(hash).filter(|entry| self.is_canonical(entry.number(), hash))?;
         if self.unproven.is_some() || head.number() < self.lowest {
@@ -182,19 +184,20 @@ impl ChainView {
         self.ancestor_entry(self.entries.get(hash)?, number).map(|entry| &entry.header)
     }
 
-    /// Fork detection data to which a child of this header must commit (RSKIP-110). Parts about unknown ancestors are
-    /// zero. `None` if the header is not kept.
+    /// Fork detection data to which a child of the header `parent` must commit (RSKIP-110). Parts about ancestors that the chain lacks
+    /// are zero. `None` if the header is not kept.
     pub fn fork_detection_after(&self, parent: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
         let parent = self.entries.get(parent)?;
         Some(parent.context.data(parent.number().saturating_add(1), self.stated_uncles(parent)))
     }
 
-    /// Sum of the uncle counts of the 32 headers that end at `parent`; `None` if some of them are not known.
+    /// Sum of the uncle counts that the 32 headers ending at `parent` state; `None` if the chain lacks some of them.
     pub(super) fn stated_uncles(&self, parent: &Arc<ChainEntry>) -> Option<i32> {
         let below = parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.ancestor_entry(parent, n));
         parent.context.uncle_sum(below.map(|entry| &entry.context))
     }
 
+    /// The ancestor of an entry at a height, or the entry itself.
     pub(super) fn ancestor_entry<'a>(
         &'a self,
         from: &'a Arc<ChainEntry>,
@@ -234,8 +237,8 @@ impl ChainView {
         let (mut a, mut b) = (self.ancestor_entry(a, level)?, self.ancestor_entry(b, level)?);
         while a.hash() != b.hash() {
             (a, b) = match (self.entries.get(&a.skip), self.entries.get(&b.skip)) {
-                // Entries of one height may have different skip heights: an entry gets the link that is kept when it is
-                // inserted.
+                // Entries of one height may have skip links of different heights: a link leads to the parent if its usual target was
+                // not kept when the entry was inserted.
                 (Some(x), Some(y)) if x.number() == y.number() && x.hash() != y.hash() => (x, y),
                 _ => (self.entries.get(&a.parent())?, self.entries.get(&b.parent())?),
             };
@@ -255,15 +258,15 @@ impl ChainView {
         path
     }
 
-    /// Work of `tip` above its ancestor `below`: of all headers, and of the uncles that are proven. Where some are not,
-    /// this is a lower bound. Such sums add up along a branch, so they order all branches, whichever two are compared:
-    /// withholding uncles of one branch takes no work from another.
+    /// Work of `tip` above its ancestor `below`: of all headers, and of the uncles that are proven. If some uncles are not proven, the
+    /// result is a lower bound. Such sums add up along a branch, so they order all branches, whichever two are compared: an upstream that
+    /// withholds uncles of one branch takes no work from another.
     pub(super) fn work_between(&self, below: &ChainEntry, tip: &ChainEntry) -> U256 {
         tip.work.saturating_sub(below.work).saturating_add(self.uncle_work_between(below, tip))
     }
 
-    /// Proven uncle work of `tip` above its ancestor `below`, summed over the stretches between blocks without proven
-    /// uncles.
+    /// Proven uncle work of `tip` above its ancestor `below`. Blocks without proven uncles divide the way down into stretches, each of
+    /// which has one sum.
     fn uncle_work_between(&self, below: &ChainEntry, tip: &ChainEntry) -> U256 {
         let (mut work, mut at) = (U256::ZERO, tip);
         while at.number() > below.number() {
