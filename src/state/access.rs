@@ -1,7 +1,8 @@
-//! The state keys that a run read, and the keys it touched for the purposes of parallel lists (RSKIP-144).
+//! The state keys that a run of transactions reads ([`Access`]), and the keys that it touches for the purposes of parallel lists
+//! ([`Touches`]): the sublists of a block's transactions that may run in parallel (RSKIP-144), because they do not conflict.
 //!
 //! The two sets differ. A proof of the run must cover every key that was read. Conflicts between parallel
-//! lists are defined by the keys that the reference node reads and writes. Some of these never influence the
+//! lists are defined by the keys that the reference node reads and writes. Some of these keys never influence the
 //! run, and some keys that this crate reads early do not count as touched.
 
 use alloc::collections::BTreeSet;
@@ -24,7 +25,7 @@ pub enum AccessKey {
 pub struct Access {
     /// The keys.
     pub keys: BTreeSet<AccessKey>,
-    /// Accounts whose whole storage was listed. Only traces list storage.
+    /// Accounts whose whole storage was read as a list. Only traces list storage.
     pub listed: BTreeSet<Address>,
 }
 
@@ -42,7 +43,7 @@ impl Touches {
     /// Returns a key that one set writes and the other reads or writes.
     pub fn conflict(&self, other: &Self) -> Option<AccessKey> {
         let mut written = self.writes.iter();
-        let hit = written.find(|key| other.writes.contains(key) || other.reads.contains(key));
-        hit.or_else(|| self.reads.iter().find(|key| other.writes.contains(key))).copied()
+        let conflict = written.find(|key| other.writes.contains(key) || other.reads.contains(key));
+        conflict.or_else(|| self.reads.iter().find(|key| other.writes.contains(key))).copied()
     }
 }

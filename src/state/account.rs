@@ -1,4 +1,4 @@
-//! Nonce and balance as stored in the state trie.
+//! An account's nonce and balance, as the state trie stores them.
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,8 @@ pub struct Account {
     pub nonce: u64,
     /// Balance in wei; 0 if there is a debt.
     pub balance: U256,
-    /// Wei by which the balance is negative: a free Bridge transaction that fails is charged without a
-    /// balance check.
+    /// Wei by which the balance is negative. That happens because a transaction to the Bridge that was free of charge and fails is
+    /// charged without a check of the balance.
     pub debt: U256,
     /// Flags. Bit 0 means hibernated; the reference node has never set it.
     pub flags: u32,
@@ -116,6 +116,7 @@ impl Account {
     }
 }
 
+/// Decodes a big-endian number of at most 8 bytes without leading zeros; no bytes are zero.
 fn unsigned(bytes: &[u8]) -> Option<u64> {
     if bytes.len() > 8 || bytes.first() == Some(&0) {
         return None;
@@ -127,7 +128,8 @@ fn non_zero_flags(bytes: &[u8]) -> Option<u32> {
     unsigned(bytes).and_then(|flags| u32::try_from(flags).ok()).filter(|flags| *flags != 0)
 }
 
-/// Decodes a balance into balance and debt.
+/// Decodes a balance, which is in minimal two's complement, into balance and debt. The negative number `-d` is stored as the complement
+/// of `d - 1`.
 fn signed(bytes: &[u8]) -> Option<(U256, U256)> {
     match bytes {
         [] | [0, 0..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => None,

@@ -1,4 +1,4 @@
-//! A state whose accounts and slots are remembered from run to run.
+//! A state that reads accounts and slots from a cache, which later runs use again, before it reads the trie.
 
 use alloy_primitives::{Address, Bytes, U256};
 
@@ -7,19 +7,19 @@ use super::reader::{AccountState, StateError, StateReader};
 use super::trie_state::TrieState;
 use crate::trie::{NodeSource, PathNode};
 
-/// A [`TrieState`] with a memory of accounts and slots. Its answers are those of the state without it.
+/// A [`TrieState`] with a cache of accounts and slots. Reads give the same results as without the cache.
 pub struct CachedState<'a, S> {
     state: TrieState<S>,
     accounts: &'a dyn AccountCache,
 }
 
 impl<'a, S: NodeSource> CachedState<'a, S> {
-    /// Reads this state through a memory.
+    /// Reads this state through a cache.
     pub fn new(state: TrieState<S>, accounts: &'a dyn AccountCache) -> Self {
         Self { state, accounts }
     }
 
-    /// A slot of an account that was read before.
+    /// A slot of an account that is in the cache.
     fn slot(&self, account: &ReadAccount, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
         let node = account.node.as_ref().map(PathNode::hash);
         if let Some(known) = node.and_then(|node| self.accounts.slot(&node, slot)) {
@@ -145,25 +145,25 @@ mod tests {
         let states = [sample(5), sample(6)];
         assert_ne!(states[0].1, states[1].1);
         let all: Vec<B256> = states.iter().flat_map(|(nodes, _)| nodes.keys().copied()).collect();
-        let memory = TestCache::default();
+        let cache = TestCache::default();
         for lost in all.iter().map(Some).chain([None]) {
             for (nodes, root) in &states {
                 let mut nodes = nodes.clone();
                 lost.map(|hash| nodes.remove(hash));
                 let plain = TrieState::new(&nodes, *root);
-                // A memory of its own, which forgets nothing while nodes are missing, and one that knows both states.
+                // An empty cache, and with all nodes also one that both states share.
                 let own = TestCache::default();
                 let expected = reads(&plain);
                 assert_eq!(reads(&CachedState::new(plain, &own)), expected, "{lost:?}");
                 if lost.is_none() {
                     for _ in 0..2 {
-                        assert_eq!(reads(&CachedState::new(plain, &memory)), expected);
+                        assert_eq!(reads(&CachedState::new(plain, &cache)), expected);
                     }
                 }
             }
         }
-        assert_eq!(memory.0.borrow().len(), 10, "absent accounts are not kept");
+        assert_eq!(cache.0.borrow().len(), 10, "absent accounts are not kept");
         // Four slots of accounts 0, 2 and 10 are read, whose nodes are stored; slot 9 of account 10 has 46 bytes.
-        assert_eq!(memory.1.borrow().len(), 2 * (4 + 4 + 3), "long values are not kept");
+        assert_eq!(cache.1.borrow().len(), 2 * (4 + 4 + 3), "long values are not kept");
     }
 }

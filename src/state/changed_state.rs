@@ -1,4 +1,4 @@
-//! A state with the changes of runs on top of it, which is not written to a trie.
+//! A state with the changes of a simulation's calls in memory above it: they are not written to a trie.
 
 use alloc::collections::BTreeMap;
 
@@ -14,15 +14,16 @@ pub struct ChangedState<'a> {
     accounts: BTreeMap<Address, ChangedParts>,
 }
 
-/// The parts of an account that were changed. The others are those of the state below.
+/// The parts of an account that were changed; a part that is `None` is read from the base.
 #[derive(Clone, Default)]
 struct ChangedParts {
     /// The account; `Some(None)` if it was deleted.
     account: Option<Option<AccountState>>,
     code: Option<Bytes>,
     is_contract: Option<bool>,
-    /// Whether slots that are not in `slots` are empty.
+    /// Whether the whole storage was replaced: slots that are not in `slots` are empty, whatever the base has.
     replaced: bool,
+    /// Values of the slots that were changed; no bytes if a slot was cleared.
     slots: BTreeMap<U256, Bytes>,
 }
 
@@ -32,6 +33,7 @@ impl<'a> ChangedState<'a> {
         Self { base, accounts: BTreeMap::new() }
     }
 
+    /// The changed parts of an account, to be changed further.
     fn parts(&mut self, address: Address) -> &mut ChangedParts {
         self.accounts.entry(address).or_default()
     }
@@ -80,17 +82,18 @@ impl<'a> ChangedState<'a> {
     /// Applies an override, as [`OverriddenState`](super::OverriddenState) does.
     ///
     /// # Errors
-    /// The account cannot be read, of which the override keeps a part.
+    /// The override changes only a part of the account, and the rest cannot be read.
     pub fn apply(&mut self, address: Address, over: &AccountOverride) -> Result<(), StateError> {
+        // An override of all three parts needs no account below it, so a missing one need not be fetched.
         let complete = over.balance.is_some() && over.nonce.is_some() && over.code.is_some();
         let before = if complete { None } else { self.account(&address)? };
-        let founds = before.is_none() && !over.names_account() && over.storage.writes();
+        let creates_contract = before.is_none() && !over.sets_account() && over.storage.sets_slot();
         let after = over.account(before);
         let parts = self.parts(address);
         if after != before || complete {
             parts.account = Some(after);
         }
-        if founds {
+        if creates_contract {
             parts.is_contract = Some(true);
         }
         if let Some(code) = &over.code {

@@ -12,9 +12,9 @@ use crate::types::BlockRef;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fact {
-    /// A header that the chain does not hold, by its hash. The hash and its proof of work prove it.
+    /// A header that is not in the header chain, by its hash. The hash and its proof of work prove it.
     Header(B256),
-    /// The header at a height below the start, as the host's own node shows it.
+    /// The header at a height below the start of the header chain. The host's own node supplies it and is trusted.
     HeaderAt(u64),
     /// All transactions of a block. The transactions root proves them.
     Body(BlockRef),

@@ -17,7 +17,7 @@ use super::reader::StateKey;
 
 /// First byte of every account key.
 const DOMAIN: u8 = 0x00;
-/// Number of hash bytes in front of an address or slot.
+/// Number of hash bytes before an address or slot: the balancing bytes.
 pub(super) const BALANCING: usize = 10;
 /// Length of an account key in bytes.
 pub const ACCOUNT_KEY_LEN: usize = 31;
@@ -80,8 +80,8 @@ pub fn slot_key_below(account: &[u8; ACCOUNT_KEY_LEN], slot: &U256) -> Vec<u8> {
     key
 }
 
-/// The fact of which the value under this key is a part; `None` if the key is not one of an account. The marker of a contract
-/// lies on the way to each of its slots.
+/// The fact of which the value under this key is a part; `None` if the key is not one of an account. For the marker of a contract that
+/// is slot 0, because the marker lies on the path to every slot and so in its proof.
 pub fn fact_of(key: &[u8]) -> Option<StateKey> {
     let (account, rest) = key.split_at_checked(ACCOUNT_KEY_LEN)?;
     let address = Address::try_from(account.get(1 + BALANCING..)?).ok()?;

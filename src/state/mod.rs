@@ -1,5 +1,15 @@
 //! Accounts, code and storage: their keys and values in the state trie, reads from a trie of which only
 //! proven parts are available, and the changes of a block.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `keys`, `account` | keys of the state trie, and the value of an account |
+//! | `reader` | `StateReader`, how all code reads a state, and the pieces of state that may be missing |
+//! | `trie_state`, `cached_state`, `read_account` | a state from a trie of which nodes may be missing, without and with a cache |
+//! | `trie_reader`, `storage_walk` | a state from a complete trie, and the storage of an account |
+//! | `overrides`, `changed_state`, `recording_state` | states over another one: with overrides, with changes, with a record of the reads |
+//! | `world`, `access` | the changes of a block's transactions, and which keys they read and touch |
+//! | `fact` | the pieces of data that a light client fetches and proves |
 
 mod access;
 mod account;

@@ -1,4 +1,5 @@
-//! State overrides of `eth_call`: an overlay over the state.
+//! State overrides of `eth_call`: balances, nonces, code and storage that a caller sets for one call. [`OverriddenState`] shows the state
+//! with them.
 
 use alloc::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ pub enum OverrideStorage {
 
 impl OverrideStorage {
     /// Whether the override sets a slot.
-    pub(super) fn writes(&self) -> bool {
+    pub(super) fn sets_slot(&self) -> bool {
         match self {
             Self::Keep => false,
             Self::Patch(slots) | Self::Replace(slots) => !slots.is_empty(),
@@ -50,12 +51,13 @@ impl OverrideStorage {
 
 impl AccountOverride {
     /// Whether the override sets balance, nonce or code. Each of them makes a missing account exist.
-    pub(super) fn names_account(&self) -> bool {
+    pub(super) fn sets_account(&self) -> bool {
         self.balance.is_some() || self.nonce.is_some() || self.code.is_some()
     }
 
+    /// The account `base` of the state with the override applied; `None` if it does not exist with the override either.
     pub(super) fn account(&self, base: Option<AccountState>) -> Option<AccountState> {
-        if base.is_none() && !self.names_account() && !self.storage.writes() {
+        if base.is_none() && !self.sets_account() && !self.storage.sets_slot() {
             return None;
         }
         let mut account = base.unwrap_or(AccountState::EMPTY);
@@ -81,14 +83,16 @@ impl<'a> OverriddenState<'a> {
         Self { base, overrides }
     }
 
-    fn of(&self, address: &Address) -> Option<&'a AccountOverride> {
+    /// The override of an account, if it has one.
+    fn override_of(&self, address: &Address) -> Option<&'a AccountOverride> {
         self.overrides.accounts.get(address)
     }
 }
 
 impl StateReader for OverriddenState<'_> {
     fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
-        let Some(over) = self.of(address) else { return self.base.account(address) };
+        let Some(over) = self.override_of(address) else { return self.base.account(address) };
+        // An override of all three parts needs no account below it, so a missing one need not be fetched.
         let complete = over.balance.is_some() && over.nonce.is_some() && over.code.is_some();
         let base = if complete { None } else { self.base.account(address)? };
         Ok(over.account(base))
@@ -97,15 +101,16 @@ impl StateReader for OverriddenState<'_> {
     /// An override of code does not make a plain account a contract. A missing account becomes a contract
     /// only if the override sets nothing but storage.
     fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
-        let founds = self.of(address).is_some_and(|over| !over.names_account() && over.storage.writes());
-        if founds && self.base.account(address)?.is_none() {
+        let may_create =
+            self.override_of(address).is_some_and(|over| !over.sets_account() && over.storage.sets_slot());
+        if may_create && self.base.account(address)?.is_none() {
             return Ok(true);
         }
         self.base.is_contract(address)
     }
 
     fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
-        let word = match self.of(address).map(|over| &over.storage) {
+        let word = match self.override_of(address).map(|over| &over.storage) {
             None | Some(OverrideStorage::Keep) => None,
             Some(OverrideStorage::Patch(slots)) => slots.get(slot).copied(),
             Some(OverrideStorage::Replace(slots)) => Some(slots.get(slot).copied().unwrap_or_default()),
@@ -117,7 +122,7 @@ impl StateReader for OverriddenState<'_> {
     }
 
     fn code(&self, address: &Address) -> Result<Bytes, StateError> {
-        match self.of(address).and_then(|over| over.code.clone()) {
+        match self.override_of(address).and_then(|over| over.code.clone()) {
             Some(code) => Ok(code),
             None => self.base.code(address),
         }

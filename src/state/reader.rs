@@ -1,20 +1,20 @@
-//! Reads of a state of which parts may be missing.
+//! [`StateReader`]: reads of a state of which parts may be missing, and the names of these parts.
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use thiserror::Error;
 
 use super::account::AccountError;
 
-/// A fact about the state, or about the chain below it, that a run may need and not have.
+/// A piece of the state after a block, or of the chain up to that block, that a run may need and not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateKey {
     /// Nonce, balance, code hash and code length of an account.
     Account(Address),
     /// A storage slot.
     Storage(Address, U256),
-    /// Bytes of a slot's value of more than 32 bytes. The proof, which states only its hash, is available.
+    /// Bytes of a slot's value of more than 32 bytes, of which the proven node states only hash and length.
     StorageBytes(Address, U256),
-    /// Bytes of an account's code, whose hash is known.
+    /// Bytes of an account's code, of which the proven account states only hash and length.
     Code(Address),
     /// Hash of the block at a height.
     BlockHash(u64),
@@ -52,16 +52,17 @@ pub enum StateError {
     /// The data is not available. It has to be fetched and proven.
     #[error("state is missing: {0:?}")]
     Missing(StateKey),
-    /// The root commits to data that is invalid. Fetching it again does not help.
+    /// The root commits to data that is invalid. Fetching the data again does not help.
     #[error("state at {key:?} is corrupt: {fault}")]
     Corrupt { key: StateKey, fault: Corrupt },
 }
 
-/// The fault of data that has the right hash.
+/// Why data that has the right hash is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum Corrupt {
+    /// The bytes are not a trie node, or a long value has another length than its node states; with the message of that error.
     #[error("trie node: {0}")]
     Node(alloc::string::String),
     /// An account does not parse.

@@ -14,7 +14,7 @@ pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
 }
 
 /// As [`storage_words`], but `None` if there are more than `limit` words, or more trie nodes than `limit`
-/// words need, or if the trie lies above a base, whose words it cannot list.
+/// words need, or if the trie lies above a base ([`Trie::above`]), whose words cannot be listed.
 pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
     if trie.is_above_base() {
         return None;
@@ -22,7 +22,7 @@ pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Opti
     let prefix = storage_root_key(address);
     let start = prefix.len().saturating_add(BALANCING);
     let mut words = BTreeMap::new();
-    // One more node for the storage-root marker at the prefix itself.
+    // A binary trie with n values has fewer than 2n nodes. One more node is that of the storage-root marker at the prefix itself.
     let nodes = limit.saturating_mul(2).saturating_add(1);
     let whole = trie.for_each_below(&prefix, nodes, &mut |key, value| {
         let slot = key.get(start..).and_then(U256::try_from_be_slice);
@@ -34,28 +34,29 @@ pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Opti
     whole.then_some(words)
 }
 
-/// Cells of an account in the order of the hashes of their slots.
+/// A page of an account's cells, in the order of the hashes of their slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageRange {
     /// Slots and values as stored, by the hash of the slot.
     pub cells: BTreeMap<B256, (U256, Bytes)>,
-    /// The hash of the next slot; `None` after the last one.
+    /// The hash of the first slot of the next page; `None` after the last one.
     pub next: Option<B256>,
 }
 
-/// At most `most` cells of an account, from the slot with the hash `start` or the next one on. `None` if the trie lies above a
-/// base, whose cells it cannot list.
+/// At most `most` cells of an account, from the slot with the hash `start`, or the next higher one, on. `None` if the trie lies above a
+/// base ([`Trie::above`]), whose cells cannot be listed.
 pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) -> Option<StorageRange> {
     if trie.is_above_base() {
         return None;
     }
     let root = storage_root_key(address);
     let mut cells: BTreeMap<B256, (U256, Bytes)> = BTreeMap::new();
+    // Balancing bytes of the cell that was read last: the first bytes of the hash of its slot.
     let mut last = [0; BALANCING];
     let mut visit = |key: &[u8], value: &Bytes| {
         let rest = key.get(root.len()..).and_then(|rest| rest.split_first_chunk::<BALANCING>());
         let Some((balancing, slot)) = rest else { return true };
-        // The trie does not order slots whose hashes begin alike by the rest of the hash, so that all of them are read.
+        // The trie does not order slots with the same balancing bytes by the rest of their hashes, so all of these slots are read.
         if cells.len() > most && last != *balancing {
             return false;
         }
@@ -71,6 +72,7 @@ pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) 
     let mut prefixes = Vec::from([[&root[..], shared].concat()]);
     for depth in (0..BALANCING).rev() {
         let (same, from) = (shared.get(..depth).unwrap_or_default(), shared.get(depth).copied().unwrap_or(0));
+        // The bytes above `from`; `from` itself was covered at the depth below.
         let above = (from..=u8::MAX).skip(1);
         prefixes.extend(above.map(|byte| [&root[..], same, &[byte]].concat()));
     }

@@ -1,4 +1,4 @@
-//! Reads a state from its complete trie: nothing is ever missing.
+//! Reads a state from its complete trie in memory, as executed chains have it: no read ever reports missing data.
 
 use core::cell::Cell;
 
@@ -17,6 +17,7 @@ use crate::trie::Trie;
 pub struct LastKey(Cell<Option<(Address, [u8; ACCOUNT_KEY_LEN])>>);
 
 impl LastKey {
+    /// The trie key of an account, computed if it is not the last one.
     fn of(&self, address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
         match self.0.get() {
             Some((known, key)) if known == *address => key,

@@ -1,4 +1,4 @@
-//! Reads a state from a trie of which only some nodes may be available.
+//! Reads a state from a trie of which only some nodes may be available, as a light client has it.
 
 use alloc::string::ToString;
 
@@ -31,17 +31,18 @@ impl<S: NodeSource> TrieState<S> {
         self.root
     }
 
-    /// Looks up a key. A missing node is reported as the missing fact `fact`.
+    /// Looks up a key. If a node is missing, the error names `fact` as missing.
     fn walk(&self, key: &[u8], fact: StateKey) -> Result<Lookup, StateError> {
         lookup(&self.source, self.root, key).map_err(|error| walk_fault(fact, &error))
     }
 
-    /// Reads a value of any length. A missing long value is reported as the missing fact `long`.
+    /// Reads a value of any length. If a node is missing, the error names `fact` as missing; if the bytes of a value of more than 32 bytes
+    /// are missing, `long`.
     fn value(&self, key: &[u8], fact: StateKey, long: StateKey) -> Result<Bytes, StateError> {
         self.whole(self.walk(key, fact)?, long)
     }
 
-    /// A value of any length.
+    /// The bytes of a value that was found. A value of more than 32 bytes is read by its hash; if it is missing, the error names `long`.
     fn whole(&self, found: Lookup, long: StateKey) -> Result<Bytes, StateError> {
         match found {
             Lookup::Absent => Ok(Bytes::new()),
@@ -59,7 +60,7 @@ impl<S: NodeSource> TrieState<S> {
 }
 
 impl<S: NodeSource> TrieState<S> {
-    /// The account, with what reads of its storage can start from.
+    /// The account, with the node from which reads of its storage start.
     pub(super) fn read_account(&self, address: &Address) -> Result<Option<ReadAccount>, StateError> {
         let fact = StateKey::Account(*address);
         let fault = |error| walk_fault(fact, &error);
@@ -70,7 +71,7 @@ impl<S: NodeSource> TrieState<S> {
         }
         let account = Account::decode(&self.whole(found, fact)?)
             .map_err(|fault| StateError::Corrupt { key: fact, fault: Corrupt::Account(fault) })?;
-        // The leaf of the code has no children and at most 44 bytes, so the account's node embeds it.
+        // The leaf of the code has no children and at most 44 bytes, so the account's node embeds it, and no further node is needed.
         let code = match &node {
             Some(node) => node.lookup(&self.source, &code_key_below(&key)).map_err(fault)?,
             None => Lookup::Absent,
@@ -86,7 +87,7 @@ impl<S: NodeSource> TrieState<S> {
         Ok(Some(ReadAccount { state, key, node }))
     }
 
-    /// A slot of an account that was read before.
+    /// A slot of an account that [`Self::read_account`] has returned.
     pub(super) fn storage_of(
         &self,
         account: &ReadAccount,
@@ -122,7 +123,7 @@ impl<S: NodeSource> StateReader for TrieState<S> {
     }
 }
 
-/// A missing node is reported as the missing fact.
+/// The error of a walk: a missing node means that `fact` is missing, any other fault that the data is corrupt.
 fn walk_fault(fact: StateKey, error: &WalkError) -> StateError {
     match error {
         WalkError::Missing(_) => StateError::Missing(fact),

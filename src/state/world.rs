@@ -1,4 +1,4 @@
-//! Writes to the state: the changes of a block as an overlay over a trie.
+//! Writes to the state: the changes of a block's transactions as an overlay over a trie in memory.
 
 use alloc::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use super::keys::{
 use super::storage_walk::storage_words_up_to;
 use crate::trie::Trie;
 
-/// A state that can be changed. The overlay caches what was read and holds what was written, until
-/// [`World::commit`] writes it into the trie at once.
+/// A state that can be changed. The overlay contains the accounts that were read, with their changes, until
+/// [`World::commit`] writes all changes into the trie at once.
 ///
-/// If tracking is on, the overlay records which keys are read. It does not know which keys count as touched
-/// for parallel lists; the code that runs transactions records them with [`World::touches`].
+/// If tracking is on, the overlay records which keys are read. Which keys count as touched for parallel lists (RSKIP-144, see
+/// [`Touches`]) only the code that runs transactions can tell; that code records them with [`World::touches`].
 ///
 /// No operation fails. Tries built by this crate contain only accounts that decode. An account from another
 /// trie that does not decode is read as empty, and the resulting root differs.
 #[derive(Clone, Debug)]
 pub struct World {
     base: Trie,
-    held: AddressMap<CachedAccount>,
+    cached: AddressMap<CachedAccount>,
     /// Nonce of the REMASC transaction's sender, whose address does not have 20 bytes.
     remasc_nonce: Option<u64>,
     /// Keys that were read, if tracking is on.
@@ -35,24 +35,31 @@ pub struct World {
     touches: Option<Touches>,
 }
 
-/// Hash and length in bytes of a code.
+/// Hash and length in bytes of an account's code.
 type CodeId = (B256, usize);
 
 /// The cached and changed parts of one account.
 #[derive(Clone, Debug)]
 struct CachedAccount {
+    /// Key of the account in the state trie.
     key: [u8; ACCOUNT_KEY_LEN],
+    /// Nonce and balance; `None` if the account does not exist.
     account: Option<Account>,
     account_written: bool,
-    /// The account was deleted with everything below it, so nothing of it is read from the base.
+    /// Whether the account of the base was deleted with everything below it, so no part of it is read from the base.
     wiped: bool,
+    /// Hash and length of the code; `None` if they were not read.
     code: Option<CodeId>,
+    /// The code, if it was written.
     new_code: Option<Bytes>,
+    /// Whether the account has the storage-root marker; `None` if that was not read.
     marker: Option<bool>,
     marker_written: bool,
+    /// The cells that were read or written, by slot.
     cells: HashMap<U256, Cell>,
 }
 
+/// A storage cell that was read or written.
 #[derive(Clone, Debug)]
 struct Cell {
     value: Bytes,
@@ -60,6 +67,7 @@ struct Cell {
 }
 
 impl CachedAccount {
+    /// Reads an account from the base.
     fn load(base: &Trie, address: &Address) -> Self {
         let key = account_key(address);
         let account = base.get(&key).map(|bytes| Account::decode(bytes).unwrap_or_default());
@@ -76,6 +84,7 @@ impl CachedAccount {
         }
     }
 
+    /// The account, created if it does not exist, to be changed.
     fn account_mut(&mut self) -> &mut Account {
         self.account_written = true;
         self.account.get_or_insert_default()
@@ -107,7 +116,7 @@ impl CachedAccount {
 impl World {
     /// Creates an overlay over a trie, without changes.
     pub fn new(base: Trie) -> Self {
-        Self { base, held: AddressMap::default(), remasc_nonce: None, access: None, touches: None }
+        Self { base, cached: AddressMap::default(), remasc_nonce: None, access: None, touches: None }
     }
 
     /// Starts recording which keys are read. Discards earlier records.
@@ -158,53 +167,57 @@ impl World {
         }
     }
 
+    /// Records that a key was read.
     fn note(&mut self, key: AccessKey) {
         if let Some(access) = &mut self.access {
             access.keys.insert(key);
         }
     }
 
-    fn held(&mut self, address: &Address) -> (&mut CachedAccount, &Trie) {
+    /// The cached account, read from the base if it is not in the overlay yet, and the base.
+    fn cached(&mut self, address: &Address) -> (&mut CachedAccount, &Trie) {
         let base = &self.base;
-        (self.held.entry(*address).or_insert_with(|| CachedAccount::load(base, address)), base)
+        (self.cached.entry(*address).or_insert_with(|| CachedAccount::load(base, address)), base)
     }
 
-    fn held_noted(&mut self, address: &Address) -> (&mut CachedAccount, &Trie) {
+    /// As [`Self::cached`]; also records that the account was read.
+    fn cached_and_noted(&mut self, address: &Address) -> (&mut CachedAccount, &Trie) {
         self.note(AccessKey::Account(*address));
-        self.held(address)
+        self.cached(address)
     }
 
-    fn held_to_write(&mut self, address: &Address) -> &mut CachedAccount {
-        self.held_noted(address).0
+    /// The cached account, to be changed. The key is recorded, because a proof of the run must cover changed keys too.
+    fn cached_to_write(&mut self, address: &Address) -> &mut CachedAccount {
+        self.cached_and_noted(address).0
     }
 
     /// Nonce and balance; `None` if the account does not exist.
     pub fn account(&mut self, address: &Address) -> Option<Account> {
-        self.held_noted(address).0.account
+        self.cached_and_noted(address).0.account
     }
 
-    /// Wei by which the balance of an account that was read before is negative.
+    /// Wei by which the balance of an account is negative; zero if the account was not read before.
     pub fn debt(&self, address: &Address) -> U256 {
-        self.held.get(address).and_then(|held| held.account).map_or(U256::ZERO, |account| account.debt)
+        self.cached.get(address).and_then(|cached| cached.account).map_or(U256::ZERO, |account| account.debt)
     }
 
     /// Sets nonce and balance; creates the account if needed.
     pub fn set_account(&mut self, address: &Address, account: Account) {
-        *self.held_to_write(address).account_mut() = account;
+        *self.cached_to_write(address).account_mut() = account;
     }
 
-    /// Sets nonce and balance back to what [`World::account`] returned; `None` removes the account again.
+    /// Sets nonce and balance back to the account that [`World::account`] returned; `None` removes an account that was created since.
     pub fn restore(&mut self, address: &Address, account: Option<Account>) {
-        if let Some(held) = self.held.get_mut(address) {
-            held.account = account;
-            held.account_written = account.is_some();
+        if let Some(cached) = self.cached.get_mut(address) {
+            cached.account = account;
+            cached.account_written = account.is_some();
         }
     }
 
     /// Creates the account if it does not exist.
     pub fn create(&mut self, address: &Address) {
         if self.account(address).is_none() {
-            self.held_to_write(address).account_mut();
+            self.cached_to_write(address).account_mut();
         }
     }
 
@@ -213,7 +226,7 @@ impl World {
         if amount.is_zero() {
             return self.create(address);
         }
-        self.held_to_write(address).account_mut().credit(amount);
+        self.cached_to_write(address).account_mut().credit(amount);
     }
 
     /// Subtracts wei; creates the account if needed. The balance can become negative.
@@ -221,64 +234,64 @@ impl World {
         if amount.is_zero() {
             return self.create(address);
         }
-        self.held_to_write(address).account_mut().charge(amount);
+        self.cached_to_write(address).account_mut().charge(amount);
     }
 
     /// Increments the nonce; creates the account if needed.
     pub fn bump_nonce(&mut self, address: &Address) {
-        let account = self.held_to_write(address).account_mut();
+        let account = self.cached_to_write(address).account_mut();
         account.nonce = account.nonce.saturating_add(1);
     }
 
     /// Hash and length in bytes of the code; those of no bytes if there is none.
     pub fn code_id(&mut self, address: &Address) -> (B256, usize) {
-        let (held, base) = self.held_noted(address);
-        held.code_id(base)
+        let (cached, base) = self.cached_and_noted(address);
+        cached.code_id(base)
     }
 
     /// The code; empty if there is none.
     pub fn code_of(&mut self, address: &Address) -> Bytes {
-        let (held, base) = self.held_noted(address);
-        match &held.new_code {
+        let (cached, base) = self.cached_and_noted(address);
+        match &cached.new_code {
             Some(code) => code.clone(),
-            None if held.wiped => Bytes::new(),
-            None => base.get(&code_key_below(&held.key)).cloned().unwrap_or_default(),
+            None if cached.wiped => Bytes::new(),
+            None => base.get(&code_key_below(&cached.key)).cloned().unwrap_or_default(),
         }
     }
 
     /// Sets the code.
     pub fn set_code(&mut self, address: &Address, code: Bytes) {
-        let held = self.held_to_write(address);
-        held.code = Some((keccak256(&code), code.len()));
-        held.new_code = Some(code);
+        let cached = self.cached_to_write(address);
+        cached.code = Some((keccak256(&code), code.len()));
+        cached.new_code = Some(code);
     }
 
     /// Whether the account has the storage-root marker.
     pub fn marker(&mut self, address: &Address) -> bool {
-        let (held, base) = self.held_noted(address);
-        held.marker(base)
+        let (cached, base) = self.cached_and_noted(address);
+        cached.marker(base)
     }
 
     /// Sets the storage-root marker.
     pub fn set_marker(&mut self, address: &Address) {
-        let held = self.held_to_write(address);
-        held.marker = Some(true);
-        held.marker_written = true;
+        let cached = self.cached_to_write(address);
+        cached.marker = Some(true);
+        cached.marker_written = true;
     }
 
     /// Bytes of a storage cell; empty if the cell is not set.
     pub fn cell(&mut self, address: &Address, slot: &U256) -> Bytes {
         self.note(AccessKey::Cell(*address, *slot));
-        let (held, base) = self.held(address);
-        held.cell(base, slot).clone()
+        let (cached, base) = self.cached(address);
+        cached.cell(base, slot).clone()
     }
 
     /// A storage cell as a word. Of the longer values that native contracts store, the last 32 bytes are
     /// returned.
     pub fn word(&mut self, address: &Address, slot: &U256) -> U256 {
         self.note(AccessKey::Cell(*address, *slot));
-        let (held, base) = self.held(address);
-        let bytes = held.cell(base, slot);
+        let (cached, base) = self.cached(address);
+        let bytes = cached.cell(base, slot);
         let tail = bytes.len().saturating_sub(32);
         U256::try_from_be_slice(bytes.get(tail..).unwrap_or_default()).unwrap_or_default()
     }
@@ -290,7 +303,7 @@ impl World {
             self.set_marker(address);
         }
         self.note(AccessKey::Cell(*address, *slot));
-        self.held(address).0.cells.insert(*slot, Cell { value, written: true });
+        self.cached(address).0.cells.insert(*slot, Cell { value, written: true });
     }
 
     /// Writes a word to a storage cell; zero removes it.
@@ -301,11 +314,11 @@ impl World {
     /// All current non-zero storage words of an account, or `None` if the trie has more than `limit`. Values
     /// of more than 32 bytes are left out.
     pub fn storage_words(&self, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
-        let held = self.held.get(address);
-        let wiped = held.is_some_and(|held| held.wiped);
+        let cached = self.cached.get(address);
+        let wiped = cached.is_some_and(|cached| cached.wiped);
         let mut words =
             if wiped { BTreeMap::new() } else { storage_words_up_to(&self.base, address, limit)? };
-        for (slot, cell) in held.into_iter().flat_map(|held| &held.cells) {
+        for (slot, cell) in cached.into_iter().flat_map(|cached| &cached.cells) {
             match U256::try_from_be_slice(&cell.value).filter(|word| !word.is_zero()) {
                 Some(word) => words.insert(*slot, word),
                 None => words.remove(slot),
@@ -316,9 +329,9 @@ impl World {
 
     /// Deletes an account with its code, marker and storage.
     pub fn remove(&mut self, address: &Address) {
-        let held = self.held_to_write(address);
-        *held = CachedAccount {
-            key: held.key,
+        let cached = self.cached_to_write(address);
+        *cached = CachedAccount {
+            key: cached.key,
             account: None,
             account_written: false,
             wiped: true,
@@ -343,11 +356,11 @@ impl World {
         self.remasc_nonce = Some(self.remasc_nonce().saturating_add(1));
     }
 
-    /// Adds the changes of another overlay of the same base. It is used for parallel lists, whose changes do
+    /// Adds the changes of another overlay of the same base. The two are overlays of parallel lists, whose changes do
     /// not conflict.
     pub fn merge(&mut self, other: Self) {
-        for (address, theirs) in other.held {
-            match self.held.entry(address) {
+        for (address, theirs) in other.cached {
+            match self.cached.entry(address) {
                 Entry::Occupied(mut ours) => ours.get_mut().merge(theirs),
                 Entry::Vacant(free) => {
                     free.insert(theirs);
@@ -360,11 +373,11 @@ impl World {
     pub fn commit(self) -> Trie {
         let mut trie = self.base;
         let mut puts = Vec::new();
-        for held in self.held.into_values() {
-            if held.wiped {
-                trie.delete_subtree(&held.key);
+        for cached in self.cached.into_values() {
+            if cached.wiped {
+                trie.delete_subtree(&cached.key);
             }
-            held.write(&mut puts);
+            cached.write(&mut puts);
         }
         if let Some(nonce) = self.remasc_nonce {
             let account = Account { nonce, ..Account::default() };

@@ -1,4 +1,5 @@
-//! Tries above another one, of which not every value is in memory.
+//! Tries above a base: they contain the changes since a block of another chain, and read all other values from that chain's state, of
+//! which not every value is in memory. A development chain that forks another network uses them.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -8,22 +9,23 @@ use core::ops::Bound;
 
 use alloy_primitives::{B256, Bytes, Keccak256};
 
-/// The values below a trie that has only what was changed since ([`Trie::above`](super::Trie::above)): the state of a block
-/// of another chain. The host provides it.
+/// The state of a block of another chain, from which a trie above it ([`Trie::above`](super::Trie::above)) reads the values that were not
+/// changed since. The host supplies the values.
 pub trait TrieBase: Debug + Send + Sync {
-    /// The value under a key. A value that is not at hand counts as absent, and the implementation notes the key. The host
-    /// then fetches it, discards the result of the run, and runs again.
+    /// The value under a key. A value that is not in memory counts as absent, and the implementation notes the key. The host
+    /// then fetches the value, discards the result of the run, and runs again.
     fn value(&self, key: &[u8]) -> Option<&Bytes>;
 
-    /// Root of the trie that the values are of.
+    /// Root of the trie that contains these values.
     fn root(&self) -> B256;
 }
 
-/// A base, and what was deleted of it.
+/// A base, and the prefixes of the keys that were deleted from it.
 #[derive(Clone, Debug)]
 pub(super) struct Overlaid {
     base: Arc<dyn TrieBase>,
-    /// Prefixes of keys that the base no longer counts for. None is the beginning of another.
+    /// The values of the base under keys with these prefixes are deleted. No prefix begins with another one, because all are keys of
+    /// accounts and have one length.
     deleted: Arc<BTreeSet<Vec<u8>>>,
 }
 
@@ -34,23 +36,25 @@ impl Overlaid {
 
     /// The value of the base, unless it was deleted.
     pub(super) fn value(&self, key: &[u8]) -> Option<&Bytes> {
-        let before = self.deleted.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
-        match before.is_some_and(|prefix| key.starts_with(prefix)) {
+        // A prefix of the key is the highest prefix that is not above the key, because no prefix begins with another one.
+        let highest = self.deleted.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
+        match highest.is_some_and(|prefix| key.starts_with(prefix)) {
             true => None,
             false => self.base.value(key),
         }
     }
 
+    /// Deletes the base's values under all keys with this prefix.
     pub(super) fn delete(&mut self, prefix: &[u8]) {
         let deleted = Arc::make_mut(&mut self.deleted);
-        deleted.retain(|known| !known.starts_with(prefix));
+        deleted.retain(|longer| !longer.starts_with(prefix));
         deleted.insert(prefix.to_vec());
     }
 
-    /// keccak-256 of the base's root, of the root of the values above it, and of each deleted prefix in ascending order. The
-    /// base's own root, if nothing was changed.
-    pub(super) fn root(&self, above: B256, is_empty: bool) -> B256 {
-        if is_empty && self.deleted.is_empty() {
+    /// keccak-256 of the base's root, of the root of the values above the base, and of each deleted prefix in ascending order; the
+    /// base's own root if nothing was changed. `has_no_values` says whether there are no values above the base.
+    pub(super) fn root(&self, above: B256, has_no_values: bool) -> B256 {
+        if has_no_values && self.deleted.is_empty() {
             return self.base.root();
         }
         let mut hasher = Keccak256::new();

@@ -1,4 +1,4 @@
-//! Runs of bits, most significant bit first: keys and the shared paths of nodes.
+//! Runs of bits, most significant bit first: keys of a trie, and the paths of its nodes.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The nodes of a trie by their hashes.
+//! The nodes of a trie in memory by their hashes, so that functions over a [`NodeSource`] can read it.
 
 use alloc::collections::BTreeMap;
 use core::cell::RefCell;
@@ -9,13 +9,15 @@ use super::source::NodeSource;
 use super::tree::Trie;
 use super::tree_node::{ChildLink, NodeValue, TreeNode};
 
-/// The nodes and long values of a trie, each under its hash: the root, and the children of whatever was read before. So
-/// nothing but what is read takes work and memory.
+/// The nodes and long values of a trie, each under its hash. A node is found once its parent was read, so work and memory grow with the
+/// number of reads, not with the size of the trie.
 #[derive(Debug)]
 pub struct TrieNodes<'t> {
-    known: RefCell<BTreeMap<B256, StoredItem<'t>>>,
+    /// The root, and the children and long values of all nodes that were read.
+    reachable: RefCell<BTreeMap<B256, StoredItem<'t>>>,
 }
 
+/// What a hash stands for.
 #[derive(Debug, Clone, Copy)]
 enum StoredItem<'t> {
     Node(&'t TreeNode),
@@ -26,38 +28,38 @@ impl Trie {
     /// The nodes of this trie by their hashes.
     pub fn nodes(&self) -> TrieNodes<'_> {
         let root = self.top.as_deref().map(|top| (top.hash(), StoredItem::Node(top)));
-        TrieNodes { known: RefCell::new(root.into_iter().collect()) }
+        TrieNodes { reachable: RefCell::new(root.into_iter().collect()) }
     }
 }
 
 impl<'t> TrieNodes<'t> {
-    /// Makes known what a node names by hash: its children, its long value, and the long values of embedded children.
-    fn learn(&self, node: &'t TreeNode) {
-        let mut known = self.known.borrow_mut();
-        let mut value = |node: &'t TreeNode| {
+    /// Adds everything that a node states by hash: its children, its long value, and the long values of embedded children.
+    fn add_below(&self, node: &'t TreeNode) {
+        let mut reachable = self.reachable.borrow_mut();
+        let mut add_value = |node: &'t TreeNode| {
             if let Some(NodeValue { bytes, long_hash: Some(hash) }) = &node.value {
-                known.insert(*hash, StoredItem::Value(bytes));
+                reachable.insert(*hash, StoredItem::Value(bytes));
             }
         };
-        value(node);
+        add_value(node);
         let children: [&'t ChildLink; 2] = [&node.left, &node.right];
         let children = children.into_iter().filter_map(|link| link.as_deref());
         for child in children.clone().filter(|child| child.is_embedded()) {
-            value(child);
+            add_value(child);
         }
         for child in children.filter(|child| !child.is_embedded()) {
-            known.insert(child.hash(), StoredItem::Node(child));
+            reachable.insert(child.hash(), StoredItem::Node(child));
         }
     }
 }
 
 impl NodeSource for TrieNodes<'_> {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        let known = *self.known.borrow().get(hash)?;
-        Some(match known {
+        let item = *self.reachable.borrow().get(hash)?;
+        Some(match item {
             StoredItem::Value(bytes) => bytes.clone(),
             StoredItem::Node(node) => {
-                self.learn(node);
+                self.add_below(node);
                 Bytes::from(node.to_bytes())
             }
         })

@@ -1,4 +1,4 @@
-//! A hash that is computed once and can be read by several threads.
+//! A node's hash, which is computed once and can be read by several threads, without a lock and without the standard library.
 
 use alloy_primitives::B256;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

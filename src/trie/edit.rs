@@ -1,4 +1,4 @@
-//! Changes to the persistent trie. A change copies the nodes from the root to the changed place and shares
+//! Changes to the persistent trie ([`Trie`](super::Trie)). A change copies the nodes from the root to the changed node and shares
 //! the rest. Recursion descends one level per node, so it is never deeper than the key has bits.
 
 use super::bits::{BitPath, Bits};
@@ -61,7 +61,7 @@ pub(super) enum Removal {
     Subtree,
 }
 
-/// Returns the subtree without the values that `key` and `what` select; `None` if there are none.
+/// Returns the subtree without the values that `key` and `what` select; `None` if they select no value, `Some(None)` if no value is left.
 pub(super) fn remove(node: &Arc<TreeNode>, key: Bits<'_>, what: Removal) -> Option<ChildLink> {
     let path = node.path.bits();
     let shared = key.common_prefix(path);

@@ -1,4 +1,4 @@
-//! Limits on untrusted input to the verifier. Each limit is well above what Rootstock can produce, so none
+//! Limits on untrusted nodes and proofs. Each limit is well above the sizes that occur on Rootstock, so none
 //! refuses an honest proof.
 
 /// Longest key in bytes. The longest state key (of a storage slot) has 74 bytes, an index key at most 9.
@@ -33,5 +33,5 @@ pub const MAX_MULTIPROOF_KEYS: usize = 65_536;
 /// at most 24,576, and a call seldom touches more than some hundred contracts.
 pub const MAX_LONG_VALUE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Most bytes in one set of proven nodes, which can be merged from several proofs.
+/// Most bytes in one set of proven nodes, which can be merged from several proofs; bounds the memory of one message.
 pub const MAX_PROVEN_BYTES: usize = 128 * 1024 * 1024;

@@ -1,8 +1,16 @@
-//! The Unitrie (RSKIP-107, RSKIP-108): one binary trie holds accounts, code and storage. The same node format
-//! is used for transaction and receipt roots. This module contains the node codec, the persistent trie,
-//! proofs of inclusion and absence, multi-proofs, and the "orchid" format of roots from before RSKIP-126.
+//! The Unitrie (RSKIP-107, RSKIP-108): one binary trie contains accounts, code and storage. The same node format
+//! is used for transaction and receipt roots.
 //!
-//! Untrusted input is bounded by [`limits`] and refused with a typed error.
+//! | file | contents |
+//! |---|---|
+//! | `node`, `flags`, `reader`, `bits`, `node_error` | parser and serializer of a node |
+//! | `tree`, `tree_node`, `cell`, `edit`, `put_many` | the persistent trie in memory, and its changes |
+//! | `base` | a trie above the state of another chain |
+//! | `source`, `by_hash`, `store` | look-ups and proofs in nodes that are found by hash |
+//! | `persist`, `partial` | loading a trie from such nodes, complete or in part |
+//! | `proof`, `multiproof`, `receipt`, `wrap`, `proof_error` | proofs of one key, of many keys, and of a receipt |
+//! | `ordered`, `orchid` | roots of a block's transactions and receipts; the "orchid" format of roots from before RSKIP-126 |
+//! | `limits`, `empty` | limits on untrusted input, which is refused with a typed error; the root of an empty trie |
 
 mod base;
 mod bits;

@@ -1,4 +1,4 @@
-//! Proof of many keys by one set of nodes, in any order.
+//! Proofs of many keys by one set of nodes, in any order; and the nodes of any set that belong to a root (a witness).
 
 use super::EMPTY_ROOT;
 use super::bits::Bits;
@@ -21,6 +21,7 @@ pub struct ProvenNodes {
     /// modules.
     by_hash: BTreeMap<B256, u32>,
     nodes: Vec<Bytes>,
+    /// Sum of the lengths of `nodes`.
     bytes: usize,
 }
 
@@ -95,13 +96,13 @@ pub fn verify_multiproof(
     if keys.len() > MAX_MULTIPROOF_KEYS {
         return Err(ProofError::TooManyKeys { count: keys.len(), max: MAX_MULTIPROOF_KEYS });
     }
-    let mut given = MultiproofNodes::new(nodes)?;
+    let mut listed = MultiproofNodes::new(nodes)?;
     for key in keys {
-        given.walk(root, key.as_ref())?;
+        listed.walk(root, key.as_ref())?;
     }
     let mut proven = ProvenNodes::new();
-    given.take_used(&mut proven)?;
-    given.take_values(long_values, &mut proven)?;
+    listed.take_used(&mut proven)?;
+    listed.take_values(long_values, &mut proven)?;
     Ok(proven)
 }
 
@@ -115,27 +116,27 @@ pub fn connected(
     nodes: &[impl AsRef<[u8]>],
     long_values: &[impl AsRef<[u8]>],
 ) -> Result<ProvenNodes, ProofError> {
-    let mut given = MultiproofNodes::new(nodes)?;
-    let mut open = alloc::vec![root];
+    let mut listed = MultiproofNodes::new(nodes)?;
+    let mut waiting = alloc::vec![root];
     // Each node is processed once and adds at most two more.
-    while let Some(hash) = open.pop() {
-        let Some(listed) = given.listed(&hash).filter(|listed| !listed.used) else { continue };
-        listed.used = true;
-        let node = parse_node(listed.bytes)?;
-        given.reach(node.value);
+    while let Some(hash) = waiting.pop() {
+        let Some(next) = listed.find(&hash).filter(|node| !node.used) else { continue };
+        next.used = true;
+        let node = parse_node(next.bytes)?;
+        listed.reach(node.value);
         for child in [node.left, node.right].into_iter().flatten() {
             match child {
-                Child::Hash(hash) => open.push(*hash),
-                Child::Embedded(bytes) => given.reach(parse_node(bytes)?.value),
+                Child::Hash(hash) => waiting.push(*hash),
+                Child::Embedded(bytes) => listed.reach(parse_node(bytes)?.value),
             }
         }
     }
-    given.nodes.retain(|listed| listed.used);
+    listed.nodes.retain(|node| node.used);
     let mut proven = ProvenNodes::new();
-    given.take_used(&mut proven)?;
+    listed.take_used(&mut proven)?;
     for value in long_values {
         // A value that belongs to no connected node is ignored.
-        match given.take_values(core::slice::from_ref(value), &mut proven) {
+        match listed.take_values(core::slice::from_ref(value), &mut proven) {
             Ok(()) | Err(ProofError::UnusedValue { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -143,20 +144,24 @@ pub fn connected(
     Ok(proven)
 }
 
+/// A node of a proof.
 struct ListedNode<'a> {
     hash: B256,
+    /// Position in the proof, for error messages.
     index: usize,
     bytes: &'a [u8],
+    /// Whether the node was reached from the root.
     used: bool,
 }
 
-/// The listed nodes by hash, and what was reached from the root.
+/// The nodes of a proof by hash, and the embedded nodes and long values that were reached from the root.
 struct MultiproofNodes<'a> {
     nodes: Vec<ListedNode<'a>>,
     /// Positions in `nodes`.
     by_hash: BTreeMap<B256, u32>,
+    /// Serializations of the embedded nodes that were reached.
     embedded: Vec<&'a [u8]>,
-    /// Lengths of the long values that were reached.
+    /// Lengths of the long values that were reached, by hash.
     values: BTreeMap<B256, u32>,
 }
 
@@ -180,7 +185,7 @@ impl<'a> MultiproofNodes<'a> {
         Ok(Self { nodes: listed, by_hash, embedded: Vec::new(), values: BTreeMap::new() })
     }
 
-    /// Follows a key from the root and marks the nodes it needs.
+    /// Follows a key from the root and marks the nodes on its path.
     fn walk(&mut self, root: B256, key: &[u8]) -> Result<(), ProofError> {
         if key.len() > MAX_KEY_BYTES {
             return Err(ProofError::KeyTooLong { len: key.len(), max: MAX_KEY_BYTES });
@@ -191,9 +196,9 @@ impl<'a> MultiproofNodes<'a> {
         let mut key = Bits::of_key(key);
         let mut hash = root;
         loop {
-            let listed = self.listed(&hash).ok_or(ProofError::Missing { hash })?;
-            listed.used = true;
-            match parse_node(listed.bytes)?.step(key) {
+            let node = self.find(&hash).ok_or(ProofError::Missing { hash })?;
+            node.used = true;
+            match parse_node(node.bytes)?.step(key) {
                 NodeStep::Leaves => return Ok(()),
                 NodeStep::Ends(value) => {
                     self.reach(value);
@@ -211,11 +216,13 @@ impl<'a> MultiproofNodes<'a> {
         }
     }
 
-    fn listed(&mut self, hash: &B256) -> Option<&mut ListedNode<'a>> {
+    /// The listed node with this hash.
+    fn find(&mut self, hash: &B256) -> Option<&mut ListedNode<'a>> {
         let index = *self.by_hash.get(hash)?;
         self.nodes.get_mut(index as usize)
     }
 
+    /// Records a long value that was reached.
     fn reach(&mut self, value: Value<'_>) {
         if let Value::Long { hash, len } = value {
             self.values.insert(*hash, len);
@@ -225,6 +232,7 @@ impl<'a> MultiproofNodes<'a> {
     /// Adds the nodes that were reached to `proven`. Any other node must be a copy of an embedded node that
     /// was reached.
     fn take_used(&mut self, proven: &mut ProvenNodes) -> Result<(), ProofError> {
+        // Used as a set: the zeros have no meaning.
         let mut embedded = BTreeMap::new();
         if self.nodes.iter().any(|listed| !listed.used) {
             embedded.extend(self.embedded.iter().map(|bytes| (keccak256(bytes), 0u32)));
@@ -257,7 +265,7 @@ impl<'a> MultiproofNodes<'a> {
     }
 }
 
-/// Returns `bytes` if it is at most `max`.
+/// Returns the number `bytes` if it is at most `max`.
 fn within(what: &'static str, bytes: usize, max: usize) -> Result<usize, ProofError> {
     match bytes <= max {
         true => Ok(bytes),

@@ -62,7 +62,7 @@ pub struct Node<'a> {
 /// Result of following a key through a node.
 #[derive(Clone, Copy, Debug)]
 pub enum NodeStep<'a, 'k> {
-    /// The key diverges from the trie here: neither it nor any key that begins with it has a value.
+    /// The key diverges from the trie here: neither this key nor any key that begins with it has a value.
     Leaves,
     /// The key ends at this node.
     Ends(Value<'a>),
@@ -96,6 +96,8 @@ pub fn parse_node(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
     Ok(Node { path, left, right, children_size, value })
 }
 
+/// Parses the length code of a path and its bits. The codes 0 to 31 stand for 1 to 32 bits, 32 to 254 for 160 to 382; a varint after 255
+/// gives all other lengths.
 fn parse_path<'a>(reader: &mut NodeReader<'a>) -> Result<Bits<'a>, NodeRule> {
     let truncated = NodeRule::Truncated(NodeField::Path);
     let code = reader.byte().ok_or(truncated)?;
@@ -125,6 +127,7 @@ fn parse_path<'a>(reader: &mut NodeReader<'a>) -> Result<Bits<'a>, NodeRule> {
     Ok(Bits::first(packed, len))
 }
 
+/// Parses a child. `present` and `embedded` are its flags, zero if they are not set.
 fn parse_child<'a>(
     reader: &mut NodeReader<'a>,
     field: NodeField,
@@ -216,6 +219,7 @@ impl<'a> Node<'a> {
         size.saturating_add(match self.value {
             Value::None => 0,
             Value::Inline(value) => value.len(),
+            // A hash and three bytes of length.
             Value::Long { .. } => 35,
         })
     }
@@ -285,6 +289,7 @@ pub(super) fn path_encoded_len(bits: usize) -> usize {
     bits.div_ceil(8).saturating_add(code)
 }
 
+/// Appends the length code of a path that is not empty (see [`parse_path`]).
 fn write_path_len(bits: usize, out: &mut Vec<u8>) {
     let one_byte = match bits {
         1..=32 => u8::try_from(bits.saturating_sub(1)).ok(),

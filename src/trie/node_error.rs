@@ -95,7 +95,7 @@ pub enum NodeRule {
     TrailingBytes(usize),
 }
 
-/// The bytes are not the one valid serialization of a trie node.
+/// The error that bytes are not the one valid serialization of a trie node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("trie node{part}: {rule}")]
 pub struct NodeError {

@@ -1,4 +1,4 @@
-//! Roots of lists: the transactions and receipts of a block.
+//! Tries of lists, whose roots a header states: the transactions and receipts of a block.
 
 use super::tree::Trie;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use alloy_primitives::{B256, Bytes};
 pub enum NodeFormat {
     /// The format of RSKIP-107, used from the activation of RSKIP-126 on.
     Rskip107,
-    /// The format used before RSKIP-126, with the secure flag off.
+    /// The orchid format, used before RSKIP-126. The flag for tries whose keys are hashes is off.
     Orchid,
 }
 

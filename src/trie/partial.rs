@@ -1,4 +1,4 @@
-//! Reads a trie of which only some nodes are available.
+//! Reads a trie of which only some nodes are available, such as those of a witness, into memory.
 
 use alloy_primitives::B256;
 
@@ -18,8 +18,8 @@ pub struct PartialTrie<'a> {
 }
 
 impl<'a> PartialTrie<'a> {
-    /// Reads everything that can be reached from a root. The nodes and values of the source have been checked
-    /// against their hashes before. Each node is read once, even if the trie contains it several times;
+    /// Reads everything that can be reached from a root. The source must have checked its nodes and values
+    /// against their hashes. Each node is read once, even if the trie contains it several times;
     /// `interrupted` is called from time to time.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl<'a> PartialTrie<'a> {
         &self.trie
     }
 
-    /// Whether all keys with this prefix are known, as present or as absent.
+    /// Whether it is certain of every key with this prefix that it is present, with its value, or absent.
     pub fn is_whole_below(&self, prefix: &[u8]) -> bool {
         let (mut key, mut hash) = (Bits::of_key(prefix), self.root);
         // Each step consumes at least one bit of the key.
@@ -52,7 +52,7 @@ impl<'a> PartialTrie<'a> {
             let child = if bit { node.right } else { node.left };
             match child.filter(|_| shared == node.path.len()) {
                 Some(Child::Hash(next)) => (hash, key) = (*next, rest),
-                // The key ends in a node that is embedded in its parent; a long value of it lies elsewhere.
+                // An embedded node has no children, so only a long value, which is stored outside of it, can be missing.
                 Some(Child::Embedded(bytes)) => return self.has_value(bytes),
                 // The key diverges from the trie here.
                 None => return true,
@@ -61,6 +61,7 @@ impl<'a> PartialTrie<'a> {
         true
     }
 
+    /// Whether the value of an embedded node is available.
     fn has_value(&self, node: &[u8]) -> bool {
         match parse_node(node).map(|node| node.value) {
             Ok(Value::Long { hash, .. }) => self.source.node(hash).is_some(),
@@ -123,9 +124,9 @@ mod tests {
         }
     }
 
-    fn entries(held: &PartialTrie<'_>) -> Vec<Vec<u8>> {
+    fn entries(part: &PartialTrie<'_>) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
-        held.trie().for_each(&mut |key, _| keys.push(key.to_vec()));
+        part.trie().for_each(&mut |key, _| keys.push(key.to_vec()));
         keys
     }
 
@@ -139,9 +140,9 @@ mod tests {
         }
         let mut nodes = BTreeMap::new();
         trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
-        let held = PartialTrie::new(&nodes, trie.root(), &|| false).unwrap();
-        assert_eq!(entries(&held).len(), 800);
-        assert_eq!(held.trie().root(), trie.root());
+        let part = PartialTrie::new(&nodes, trie.root(), &|| false).unwrap();
+        assert_eq!(entries(&part).len(), 800);
+        assert_eq!(part.trie().root(), trie.root());
     }
 
     /// A trie of 24 to 400 levels in which both children of each node are equal has 2^levels keys. The loader
@@ -156,8 +157,8 @@ mod tests {
                 looks.set(looks.get() + 1);
                 false
             };
-            let held = PartialTrie::new(&nodes, root, &interrupted).unwrap();
-            assert!(held.is_whole_below(&[7]) && (1..levels + 9).contains(&looks.get()), "{}", looks.get());
+            let part = PartialTrie::new(&nodes, root, &interrupted).unwrap();
+            assert!(part.is_whole_below(&[7]) && (1..levels + 9).contains(&looks.get()), "{}", looks.get());
         }
         let mut nodes = BTreeMap::new();
         let root = doubled(leaf(), 2_000, &mut nodes);

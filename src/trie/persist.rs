@@ -1,5 +1,5 @@
-//! Stores tries as nodes and loads them again. Storing a version writes only its new nodes; loaded versions
-//! share their nodes.
+//! Stores tries as nodes and loads them again. Storing a version of a trie writes only the nodes that earlier versions lack; loaded
+//! versions share their nodes.
 
 use super::EMPTY_ROOT;
 use super::bits::BitPath;
@@ -35,27 +35,29 @@ pub enum LoadError {
 }
 
 impl Trie {
-    /// Passes the nodes and long values that the store does not hold to `put`, children before parents.
-    /// `known` returns whether the store holds a node; everything below a known node is known too.
-    pub fn for_each_new(&self, known: &mut dyn FnMut(&B256) -> bool, put: &mut dyn FnMut(B256, Bytes)) {
+    /// Passes the nodes and long values that a store lacks to `put`, children before parents.
+    /// `is_stored` returns whether the store has a node; if it has a node, it must have everything below the node too.
+    pub fn for_each_new(&self, is_stored: &mut dyn FnMut(&B256) -> bool, put: &mut dyn FnMut(B256, Bytes)) {
         if let Some(top) = &self.top {
-            store_new(top, true, known, put);
+            store_new(top, true, is_stored, put);
         }
     }
 }
 
+/// Passes the nodes and long values at and below `node` that a store lacks to `put`. The root has an entry of its own in the store even
+/// if it is short enough to be embedded.
 fn store_new(
     node: &TreeNode,
     at_root: bool,
-    known: &mut dyn FnMut(&B256) -> bool,
+    is_stored: &mut dyn FnMut(&B256) -> bool,
     put: &mut dyn FnMut(B256, Bytes),
 ) {
     let has_entry = at_root || !node.is_embedded();
-    if has_entry && known(&node.hash()) {
+    if has_entry && is_stored(&node.hash()) {
         return;
     }
     for child in [&node.left, &node.right].into_iter().flatten() {
-        store_new(child, false, known, put);
+        store_new(child, false, is_stored, put);
     }
     if let Some(NodeValue { bytes, long_hash: Some(hash) }) = &node.value {
         put(*hash, bytes.clone());
@@ -69,6 +71,7 @@ fn store_new(
 /// work grows with the number of distinct nodes. The store is not trusted: everything is hashed.
 pub struct Loader<'a> {
     source: &'a dyn NodeSource,
+    /// The nodes that are loaded, or known to be missing, by hash.
     nodes: BTreeMap<B256, Loaded>,
     /// `None` if the source must be complete and is not trusted. Otherwise nodes may be missing, and the source has checked
     /// the hashes of those that it has; the function is called from time to time and returns whether to stop.
@@ -78,11 +81,11 @@ pub struct Loader<'a> {
 /// The loaded part of a node and of everything below it.
 #[derive(Clone, Default)]
 struct Loaded {
-    /// `None` if no part of it is available.
+    /// The node with its available descendants; `None` if neither a value nor a child is available.
     node: ChildLink,
     /// Bits of the longest key from this node down.
     height: usize,
-    /// Whether everything below is available.
+    /// Whether the value and everything below the node are available.
     whole: bool,
 }
 
@@ -95,7 +98,7 @@ struct OpenNode {
     bits: usize,
 }
 
-/// Number of nodes read between two calls of the interrupt function.
+/// Number of nodes read between two calls of the interrupt function. The function may read the clock, which takes longer than one node.
 const INTERRUPT_EVERY: usize = 256;
 
 impl<'a> Loader<'a> {
@@ -121,7 +124,7 @@ impl<'a> Loader<'a> {
         }
         let mut stack = Vec::new();
         self.push(root, MAX_PATH_BITS, &mut stack)?;
-        // Depth first. The stack holds at most two nodes per bit of the longest key.
+        // Depth first. The stack has at most two nodes per bit of the longest key.
         while let Some(next) = stack.last().cloned() {
             if self.nodes.contains_key(&next.hash) || self.visit(&next, &mut stack)? {
                 stack.pop();
@@ -151,6 +154,7 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
+    /// The bytes with this hash, checked unless the source has checked them.
     fn bytes(&self, hash: &B256) -> Result<Bytes, LoadError> {
         let bytes = self.source.node(hash).ok_or(WalkError::Missing(*hash))?;
         if self.partial.is_some() {
@@ -163,6 +167,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Builds a node and returns `true` if its children are loaded; otherwise puts them on the stack.
+    // `at.bits` bounds the depth: each child consumes the node's path and one bit.
     fn visit(&mut self, at: &OpenNode, stack: &mut Vec<OpenNode>) -> Result<bool, LoadError> {
         let due = self.nodes.len().is_multiple_of(INTERRUPT_EVERY);
         if due && self.partial.is_some_and(|interrupted| interrupted()) {
@@ -212,6 +217,7 @@ impl<'a> Loader<'a> {
         Ok(Loaded { node, height, whole })
     }
 
+    /// A child of the node `parent`: a loaded one, or an embedded one, which is built here.
     fn child(&self, parent: &B256, child: Option<Child<'_>>) -> Result<Option<Loaded>, LoadError> {
         match child {
             None => Ok(None),
@@ -227,6 +233,7 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// A node's value with its bytes. `None` if there is none, or if a long value is missing from a partial source.
     fn value(&self, value: Value<'_>) -> Result<Option<NodeValue>, LoadError> {
         let (hash, len) = match value {
             Value::None => return Ok(None),
@@ -250,6 +257,7 @@ pub(super) mod tests {
 
     type Nodes = BTreeMap<B256, Bytes>;
 
+    /// Stores a trie and returns how many nodes and values were new.
     fn store(trie: &Trie, nodes: &mut Nodes) -> usize {
         let mut new = Vec::new();
         trie.for_each_new(&mut |hash| nodes.contains_key(hash), &mut |hash, bytes| new.push((hash, bytes)));

@@ -1,4 +1,4 @@
-//! Proof of one key: the nodes on its path, in order.
+//! Proof of one key: the nodes on its path, in order, as `eth_getProof` returns them.
 
 use super::EMPTY_ROOT;
 use super::bits::Bits;
@@ -8,7 +8,7 @@ use super::proof_error::ProofError;
 use super::wrap::unwrap_node;
 use alloy_primitives::{B256, keccak256};
 
-/// The end of a verified path. It borrows from the proof.
+/// The end of a verified path, which borrows from the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf<'a> {
     /// The key has no value.
@@ -24,7 +24,7 @@ pub enum Leaf<'a> {
     },
 }
 
-/// The result of a verified proof. It borrows from the proof.
+/// The result of a verified proof, which borrows from the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProvenValue<'a> {
     /// The key has this value.
@@ -67,7 +67,7 @@ pub fn verify_proof<'a, N: AsRef<[u8]>>(
     })
 }
 
-/// Checks hash and length of a value that a node holds by hash.
+/// Checks hash and length of a value of which a node states only these two.
 pub(super) fn check_long_value(value: &[u8], hash: &B256, len: u32) -> Result<(), ProofError> {
     let found = keccak256(value);
     if found != *hash {
@@ -116,6 +116,7 @@ pub fn verify_path<'a, N: AsRef<[u8]>>(
     }
 }
 
+/// The value of a node as the end of a path.
 fn leaf(value: Value<'_>) -> Leaf<'_> {
     match value {
         Value::None => Leaf::Absent,
@@ -127,7 +128,9 @@ fn leaf(value: Value<'_>) -> Leaf<'_> {
 /// The listed nodes, read from the root down whatever their order.
 pub(super) struct ProofNodes<'a, N> {
     nodes: &'a [N],
+    /// Whether the root is the last node of the list.
     leaf_first: bool,
+    /// Number of nodes that were read.
     next: usize,
     /// Hash of the first listed node, if it was computed to find the order.
     first_hash: Option<B256>,
@@ -194,7 +197,7 @@ impl<'a, N: AsRef<[u8]>> ProofNodes<'a, N> {
         Ok(bytes)
     }
 
-    /// Skips the listed copy of an embedded node, if there is one. It must equal `embedded`.
+    /// Skips the listed copy of an embedded node, if there is one. The copy must equal `embedded`.
     fn skip_embedded(&mut self, embedded: &[u8]) -> Result<(), ProofError> {
         match self.peek()? {
             Some(bytes) if bytes != embedded => Err(ProofError::EmbeddedDiffers { index: self.index() }),

@@ -4,7 +4,7 @@ use super::node_error::NodeError;
 use alloy_primitives::B256;
 use thiserror::Error;
 
-/// A proof is refused. `index` is the position of a node in the order given.
+/// Why a proof is refused. `index` is the position of a node or value in the given list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]

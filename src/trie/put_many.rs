@@ -1,4 +1,4 @@
-//! Sets many values at once. A node that several of them change is copied once.
+//! Sets many values of a trie at once, as at the end of a block. A node that several values change is copied once.
 
 use super::bits::{BitPath, Bits};
 use super::edit::put;
@@ -27,6 +27,7 @@ impl Trie {
     }
 }
 
+/// The bits of a key after the first `depth`.
 fn bits(put: &Put, depth: usize) -> Bits<'_> {
     Bits::of_key(&put.0).skip(depth)
 }
@@ -38,6 +39,7 @@ fn put_sorted(link: &ChildLink, puts: &[Put], depth: usize) -> ChildLink {
     if puts.len() == 1 {
         return put_one(link, first, depth);
     }
+    // The keys are sorted, so the bits that the first and the last share are common to all.
     let start = bits(first, depth);
     let mut shared = start.common_prefix(bits(last, depth));
     if let Some(node) = link {
@@ -54,6 +56,7 @@ fn put_sorted(link: &ChildLink, puts: &[Put], depth: usize) -> ChildLink {
     let left = put_sorted(&below.left, low, next);
     let right = put_sorted(&below.right, high, next);
     let same_value = value.is_none_or(|value| below.value.is_some_and(|old| old.bytes == *value));
+    // A subtree that has all these values already is not copied.
     let untouched = same_value && same(&left, &below.left) && same(&right, &below.right);
     if let (true, Some(node)) = (untouched && below.whole, link) {
         return Some(node.clone());
@@ -65,15 +68,17 @@ fn put_sorted(link: &ChildLink, puts: &[Put], depth: usize) -> ChildLink {
     Some(TreeNode::new(BitPath::of(start.take(shared)), value, left, right))
 }
 
+/// Returns the subtree with one value set; the same subtree if it has the value already.
 fn put_one(link: &ChildLink, one: &Put, depth: usize) -> ChildLink {
     let key = bits(one, depth);
-    let held = link.as_deref().and_then(|node| node.find(key)).and_then(|node| node.value.as_ref());
-    if held.is_some_and(|held| held.bytes == one.1) {
+    let old = link.as_deref().and_then(|node| node.find(key)).and_then(|node| node.value.as_ref());
+    if old.is_some_and(|old| old.bytes == one.1) {
         return link.clone();
     }
     Some(put(link, key, NodeValue::new(one.1.clone())))
 }
 
+/// Whether two links lead to the same node in memory, or both to none.
 fn same(one: &ChildLink, other: &ChildLink) -> bool {
     match (one, other) {
         (None, None) => true,
@@ -87,11 +92,12 @@ struct NodeRest<'a> {
     value: Option<&'a NodeValue>,
     left: ChildLink,
     right: ChildLink,
-    /// Whether the node's path ends there, so that this part is the whole node.
+    /// Whether the node's path has exactly `shared` bits, so that this part is the whole node.
     whole: bool,
 }
 
 impl<'a> NodeRest<'a> {
+    /// Cuts a node; without one, all parts are empty.
     fn of(link: &'a ChildLink, shared: usize) -> Self {
         let Some(node) = link else {
             return Self { value: None, left: None, right: None, whole: false };
@@ -101,7 +107,7 @@ impl<'a> NodeRest<'a> {
             let (left, right) = (node.left.clone(), node.right.clone());
             return Self { value: node.value.as_ref(), left, right, whole: true };
         };
-        // The path is split there; the remainder becomes a child.
+        // The path is split after the shared bits; the remainder becomes a child.
         let tail =
             TreeNode::new(BitPath::of(rest), node.value.clone(), node.left.clone(), node.right.clone());
         let (left, right) = if down { (None, Some(tail)) } else { (Some(tail), None) };
@@ -143,10 +149,10 @@ mod tests {
         fn setting_the_values_a_trie_has_copies_no_node(puts in puts()) {
             let mut trie = Trie::new();
             trie.put_all(puts);
-            let mut held = Vec::new();
-            trie.for_each(&mut |key, value| held.push((key.to_vec(), value.clone())));
+            let mut entries = Vec::new();
+            trie.for_each(&mut |key, value| entries.push((key.to_vec(), value.clone())));
             let mut again = trie.clone();
-            again.put_all(held);
+            again.put_all(entries);
             prop_assert!(same(&again.top, &trie.top));
         }
     }

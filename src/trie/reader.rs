@@ -1,4 +1,4 @@
-//! A cursor over untrusted bytes. Every read is checked, nothing is copied.
+//! A cursor over the untrusted bytes of a trie node. Every read is checked, no bytes are copied.
 
 /// Reads from the front of a byte string.
 pub(super) struct NodeReader<'a> {
@@ -11,6 +11,7 @@ impl<'a> NodeReader<'a> {
         Self { rest: bytes }
     }
 
+    /// The next byte.
     pub(super) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -69,6 +70,7 @@ pub(super) fn varint_len(value: u64) -> usize {
 /// Appends `value` as a Bitcoin variable-length integer in its shortest form.
 pub(super) fn write_varint(value: u64, out: &mut alloc::vec::Vec<u8>) {
     let bytes = value.to_le_bytes();
+    // The first byte states the length of the number that follows, unless it is the number itself.
     let (mark, len) = match varint_len(value) {
         1 => (None, 1),
         3 => (Some(0xfd), 2),

@@ -1,5 +1,5 @@
-//! Receipt proofs in the form that nodes return (`rsk_getTransactionReceiptNodesByHash`): leaf first,
-//! embedded nodes listed too, the receipt itself separate. The nodes have the RSKIP-107 format whatever the
+//! Receipt proofs in the form that full nodes return (`rsk_getTransactionReceiptNodesByHash`): trie nodes leaf first,
+//! embedded ones listed too, the receipt itself separate. The trie nodes have the RSKIP-107 format whatever the
 //! block's age, so receipts under a root from before RSKIP-126 cannot be proven this way.
 
 use super::bits::BitPath;
@@ -11,7 +11,7 @@ use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable;
 use thiserror::Error;
 
-/// A receipt proof is refused.
+/// Why a receipt proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -58,14 +58,15 @@ pub fn receipt_index(
     let mut list = ProofNodes::new(nodes, &root)?;
     let (_, top) = list.next().transpose()?.ok_or(ProofError::Missing { hash: root })?;
     let mut node = parse_node(top).map_err(ProofError::from)?;
-    let mut way = BitPath::of(node.path);
+    // The path from the root to the leaf, which is the key of the receipt.
+    let mut path = BitPath::of(node.path);
     while let Some((index, below)) = list.next().transpose()? {
-        way.push(side_of(&node, below).ok_or(ReceiptProofError::Unlinked { index })?);
+        path.push(side_of(&node, below).ok_or(ReceiptProofError::Unlinked { index })?);
         node = parse_node(below).map_err(ProofError::from)?;
-        way.extend(node.path);
+        path.extend(node.path);
     }
-    let bits = way.bits().len();
-    let mut key = way.whole_bytes().ok_or(ReceiptProofError::KeyNotWholeBytes { bits })?;
+    let bits = path.bits().len();
+    let mut key = path.whole_bytes().ok_or(ReceiptProofError::KeyNotWholeBytes { bits })?;
     let index = u64::decode(&mut key).map_err(|_| ReceiptProofError::KeyNotAnIndex)?;
     if !key.is_empty() {
         return Err(ReceiptProofError::KeyNotAnIndex);

@@ -1,4 +1,4 @@
-//! Lookups in a store of nodes whose hashes have been checked before.
+//! Look-ups and proofs in nodes that are found by their hash ([`NodeSource`]) and whose hashes have been checked before.
 
 use super::EMPTY_ROOT;
 use super::bits::Bits;
@@ -53,7 +53,7 @@ pub struct FoundNode {
     pub value: Lookup,
 }
 
-/// A lookup cannot continue.
+/// Why a look-up cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages show the fields")]
@@ -61,25 +61,26 @@ pub enum WalkError {
     /// The source does not have this node or long value.
     #[error("node or value {0} is missing")]
     Missing(B256),
-    /// The source holds bytes that do not parse as a node.
+    /// The source has bytes that do not parse as a node.
     #[error("{hash}: {error}")]
     Bad { hash: B256, error: NodeError },
-    /// The source holds a long value whose length is not the one stated in the node.
+    /// The source has a long value whose length is not the one stated in the node.
     #[error("value {hash} has {found} bytes, the node says {expected}")]
     ValueLength { hash: B256, expected: u32, found: usize },
 }
 
-/// A node on the way of a look-up, from which a look-up of a longer key with the same beginning can go on.
+/// A node on the path of a look-up, at which the look-up of a longer key with the same beginning can start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathNode {
     hash: B256,
+    /// The serialization.
     stored: Bytes,
-    /// Bits of the key above the node.
+    /// Number of bits of the key that are consumed above the node.
     above: usize,
 }
 
 impl PathNode {
-    /// Looks up the value of `key`, whose beginning led here. The result is that of [`lookup`] from the root.
+    /// Looks up the value of `key`, whose beginning leads to this node. The result is that of [`lookup`] from the root.
     pub(crate) fn lookup(&self, src: &dyn NodeSource, key: &[u8]) -> Result<Lookup, WalkError> {
         ending(src, self.clone(), key).map(|(value, _)| value)
     }
@@ -108,6 +109,7 @@ pub(crate) fn lookup_end(
     }
 }
 
+/// The value at which a look-up from a node on ends, and the node that has the value.
 fn ending(src: &dyn NodeSource, from: PathNode, key: &[u8]) -> Result<(Lookup, Option<PathNode>), WalkError> {
     let mut found = (Lookup::Absent, None);
     walk(src, from, key, &mut |_| {}, &mut |node, _, value| found = (owned(value), node.cloned()))?;
@@ -159,12 +161,11 @@ pub fn prove(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Vec<Bytes>,
     Ok(nodes)
 }
 
-/// Takes the node at which a key ends (`None` if it is embedded), its serialization and its value.
+/// The function that gets the node at which a key ends (`None` if the node is embedded), its serialization and its value.
 type VisitEnd<'a> = dyn FnMut(Option<&PathNode>, &[u8], Value<'_>) + 'a;
 
-/// Follows `key` from a node on and passes every stored node on the path to `visit`. If the key ends at a node, passes
-/// it (`None` if embedded), its serialization and value to `end`. Each step consumes at least one bit of the key, so the
-/// path is never longer than the key.
+/// Follows `key` from a node on and passes every node on the path that is not embedded to `visit`. If the key ends at a node, passes
+/// this node to `end`. Each step consumes at least one bit of the key, so the path is never longer than the key.
 fn walk(
     src: &dyn NodeSource,
     from: PathNode,

@@ -1,4 +1,4 @@
-//! The trie nodes that a full node keeps on disk.
+//! The interface of the trie nodes that a full node keeps on disk, from which a host beside that node reads state.
 
 use alloc::string::String;
 use core::fmt::Debug;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::NodeSource;
 
 /// The trie nodes and long values that a full node stores, each under its keccak-256. An implementation compares the hash
-/// of what it reads: a store can be damaged.
+/// of the bytes that it reads, because a store can be damaged.
 pub trait TrieStore: NodeSource + Debug + Send + Sync {
     /// Why the store does not give the node or long value with this hash.
     fn why_missing(&self, hash: &B256) -> StoreFault;

@@ -15,7 +15,8 @@ use alloy_primitives::{B256, Bytes, keccak256};
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
     pub(super) top: ChildLink,
-    /// The values that count where `top` has none. An empty value in `top` hides a value below it.
+    /// The base, whose values count for keys without a value in `top`. Only above a base, `top` has empty values: each hides a value of
+    /// the base.
     below: Option<Overlaid>,
 }
 
@@ -25,9 +26,9 @@ impl Trie {
         Self::default()
     }
 
-    /// A trie that holds only what is changed of the values of a base. Its root is not that of the whole trie, whose other
-    /// nodes are not known, but keccak-256 of the base's root, of the root of a trie of what was changed since, and of the
-    /// prefixes that were deleted. It has no proofs, and lists only what was changed.
+    /// A trie that contains only the changes of the values of a base. Its root is not that of the whole trie, whose other
+    /// nodes are not available, but keccak-256 of the base's root, of the root of a trie of the changes, and of the
+    /// prefixes that were deleted. Such a trie has no proofs, and lists only the changes.
     pub fn above(base: Arc<dyn TrieBase>) -> Self {
         Self { top: None, below: Some(Overlaid::new(base)) }
     }
@@ -66,7 +67,7 @@ impl Trie {
         self.top.as_deref()?.find(Bits::of_key(key))?.value_hash()
     }
 
-    /// The value under `key`, and what [`Self::value_hash`] gives for the key that goes on with `rest`, which is not empty.
+    /// The value under `key`, and the result of [`Self::value_hash`] for the key `key | rest`; `rest` must not be empty.
     pub(crate) fn get_with_hash_below(
         &self,
         key: &[u8],
@@ -99,15 +100,15 @@ impl Trie {
         if self.below.is_none() {
             return self.remove(key, Removal::Value);
         }
-        let held = self.get(key).is_some();
-        if held {
+        let had_value = self.get(key).is_some();
+        if had_value {
             self.top = Some(put(&self.top, Bits::of_key(key), NodeValue::new(Bytes::new())));
         }
-        held
+        had_value
     }
 
     /// Deletes every value whose key begins with `prefix` (an account with its code and storage) and returns
-    /// whether there was one.
+    /// whether there was one; above a base, whose values cannot be listed, always `true`.
     pub fn delete_subtree(&mut self, prefix: &[u8]) -> bool {
         let removed = self.remove(prefix, Removal::Subtree);
         if let Some(below) = &mut self.below {
@@ -116,6 +117,7 @@ impl Trie {
         removed || self.below.is_some()
     }
 
+    /// Removes values of `top`, and returns whether there were any.
     fn remove(&mut self, key: &[u8], what: Removal) -> bool {
         let changed = self.top.as_ref().and_then(|top| remove(top, Bits::of_key(key), what));
         match changed {
@@ -164,7 +166,7 @@ impl Trie {
         nodes
     }
 
-    /// Passes everything that a node store holds to `visit`: each node that is not embedded, and each long
+    /// Passes everything that a store of nodes needs to `visit`: each node that is not embedded (and the root), and each long
     /// value, with its hash; parents before children, left before right.
     pub fn for_each_stored(&self, visit: &mut dyn FnMut(B256, Bytes)) {
         let mut waiting: Vec<&TreeNode> = self.top.as_deref().into_iter().collect();
@@ -220,8 +222,8 @@ impl Trie {
     }
 }
 
-/// In-order walk below `node`; `key` holds the bits above it. Stops when `visit` returns `false` or after
-/// `left` nodes, and returns whether neither happened.
+/// Walks over `node` and everything below it, in ascending order of keys; `key` has the bits above the node. Stops when `visit` returns
+/// `false` or after `left` nodes, and returns whether neither happened.
 fn each(
     node: &TreeNode,
     key: &mut BitPath,

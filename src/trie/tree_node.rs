@@ -37,13 +37,19 @@ impl NodeValue {
     }
 }
 
+/// A node in memory, shared by all versions of a trie that contain it.
 #[derive(Debug)]
 pub(super) struct TreeNode {
+    /// Key bits shared by all keys at and below this node.
     pub(super) path: BitPath,
     pub(super) value: Option<NodeValue>,
+    /// The child for keys whose next bit is 0.
     pub(super) left: ChildLink,
+    /// The child for keys whose next bit is 1.
     pub(super) right: ChildLink,
+    /// Total bytes of all nodes and long values below.
     children_size: u64,
+    /// Length of the serialization, in bytes.
     encoded_len: usize,
     hash: HashCell,
 }
@@ -138,17 +144,20 @@ impl TreeNode {
         self.children_size.saturating_add(self.encoded_len as u64).saturating_add(long)
     }
 
+    /// Length of the serialization in bytes, as of [`Node::encoded_len`].
     fn measure(&self) -> usize {
         let mut len = path_encoded_len(self.path.bits().len()).saturating_add(1);
         for child in [&self.left, &self.right].into_iter().flatten() {
-            let held = if child.is_embedded() { child.encoded_len.saturating_add(1) } else { 32 };
-            len = len.saturating_add(held);
+            // An embedded child has a length byte before it.
+            let child_len = if child.is_embedded() { child.encoded_len.saturating_add(1) } else { 32 };
+            len = len.saturating_add(child_len);
         }
         if !self.is_terminal() {
             len = len.saturating_add(varint_len(self.children_size));
         }
         len.saturating_add(match &self.value {
             None => 0,
+            // A hash and three bytes of length.
             Some(NodeValue { long_hash: Some(_), .. }) => 35,
             Some(NodeValue { bytes, .. }) => bytes.len(),
         })

@@ -1,4 +1,4 @@
-//! Nodes on the wire are raw or wrapped in an RLP string (`eth_getProof`).
+//! Removes the RLP string around a trie node: in responses of `eth_getProof` nodes are wrapped, elsewhere raw.
 
 use super::limits::MAX_NODE_BYTES;
 use super::node_error::NodeRule;
