@@ -1,10 +1,10 @@
-//! Askers: the owners of filters, and of transactions that wait for a block.
+//! Askers: who sends messages, so who owns filters and transactions that wait for a block, and with whom limits are shared.
 
 use core::ops::Range;
 
 use alloy_primitives::keccak256;
 
-/// The numbers of askers that are API keys. Addresses have other numbers.
+/// The numbers of askers that are API keys: 2^32 numbers, none of which stands for an address.
 pub const KEY_ASKERS: Range<u64> = 1 << 32..2 << 32;
 
 /// The origin of messages: a caller, or a web page of another origin that calls from there.
@@ -12,7 +12,8 @@ pub const KEY_ASKERS: Range<u64> = 1 << 32..2 << 32;
 pub struct Asker {
     /// Identifies the caller: its address, or its API key ([`KEY_ASKERS`]).
     pub number: u64,
-    /// Stands for the web page; 0 for programs and for pages that may call every method.
+    /// Stands for the web page: odd for a page with an origin, even for one without; 0 for programs and for pages that may call every
+    /// method.
     pub page: u128,
 }
 
@@ -22,33 +23,34 @@ impl From<u64> for Asker {
     }
 }
 
-/// The page that all pages without an origin of their own share work and memory as.
+/// The page number as which all pages without an origin share limits of work and memory: the least even number that is not 0.
 const OPAQUE_ORIGIN: u128 = 2;
 
 impl Asker {
-    /// The same caller's page of this origin; without one, the caller itself. Every sandboxed frame sends the origin `null`, so
-    /// that pages whose origin names no host are told apart by `frame`.
+    /// The same caller's page of this origin; without one, the caller itself. Every sandboxed frame sends the origin `null`, so pages
+    /// whose origin names no host are told apart by `frame`, a number of their WebSocket or, without one, of the message.
     #[must_use]
     pub fn on_page(self, origin: Option<&str>, frame: u64) -> Self {
+        // The first 128 bits of a hash.
         let half = |seed: &[u8]| {
             let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = keccak256(seed).0;
             u128::from_be_bytes(half)
         };
         let page = |origin: &str| match origin.contains("://") {
             true => half(origin.as_bytes()) | 1,
-            // Pages without an origin of their own have even numbers.
+            // Even, and not 0.
             false => (half(&frame.to_be_bytes()) & !1).max(OPAQUE_ORIGIN),
         };
         Self { page: origin.map_or(0, page), ..self }
     }
 
-    /// Whether the asker is a page without an origin of its own.
+    /// Whether the asker is a page without an origin.
     pub fn has_opaque_origin(&self) -> bool {
         self.page != 0 && self.page & 1 == 0
     }
 
-    /// The asker as which this one shares work and memory. All pages without an origin of their own are one. All that have
-    /// the same API key are one too, because a page that has a key was given the key.
+    /// The asker to which limits of work and memory count this one. All pages of a caller without an origin count as one. All askers
+    /// with the same API key count as one too, because a page that has a key was given the key.
     #[must_use]
     pub fn quota_owner(self) -> Self {
         let page = match self.page {
@@ -59,6 +61,7 @@ impl Asker {
         Self { page, ..self }
     }
 
+    /// Whether the caller has an API key.
     fn has_key(&self) -> bool {
         // Only servers have API keys.
         KEY_ASKERS.contains(&self.number)
@@ -70,8 +73,8 @@ impl Asker {
         self.page != 0 || self.has_key()
     }
 
-    /// A number for the asker, by which hosts that answer together name it to each other. That of a page is none of an
-    /// address in use or an API key: no address begins with the bits 1110 (RFC 4291).
+    /// A number for the asker, by which hosts that answer together name it to each other. The number of a page begins with the bits 1110,
+    /// which no API key's number and no IPv6 address in use begins with (RFC 4291).
     pub fn shared_id(&self) -> u64 {
         if self.page == 0 {
             return self.number;

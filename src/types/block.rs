@@ -1,4 +1,4 @@
-//! Blocks: header, transactions, uncles.
+//! Blocks as RLP: header, transactions, uncles. Peers and `rootlight verify` read and write this form.
 
 use alloc::vec::Vec;
 
@@ -77,6 +77,7 @@ pub fn decode_uncles(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Resul
     read_uncles(RlpReader::list(rlp, "uncles")?, shape_of)
 }
 
+/// Reads the headers of a list to its end.
 fn read_uncles(
     mut list: RlpReader<'_>,
     shape_of: &dyn Fn(u64) -> HeaderShape,

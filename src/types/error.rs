@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct FieldError {
     /// The field, with its object: `header.difficulty`.
     pub field: &'static str,
-    /// The rule it breaks.
+    /// The rule that the field breaks.
     pub rule: FieldRule,
 }
 
@@ -19,7 +19,8 @@ impl FieldError {
     }
 }
 
-/// The first error of several fields, so that an object of many fields is read without a way out after each of them.
+/// The first error of several fields. With it, the code that reads an object of many fields need not return after each of them, and stays
+/// small.
 #[derive(Default)]
 pub(crate) struct FirstError(Option<FieldError>);
 
@@ -35,6 +36,7 @@ impl FirstError {
         }
     }
 
+    /// The first error, if there was one.
     pub(crate) fn done(self) -> Result<(), FieldError> {
         self.0.map_or(Ok(()), Err)
     }

@@ -15,7 +15,8 @@ pub const MERGED_MINING_TAG: &[u8; 9] = b"RSKBLOCK:";
 pub const FORK_DETECTION_LEN: usize = 12;
 /// Uncles hash of a block without uncles: keccak of the empty list.
 pub const EMPTY_UNCLES_HASH: B256 = b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
-/// Number of leading bytes of the mining base hash that the coinbase repeats and the UMM hash covers.
+/// Number of leading bytes of the mining base hash that the coinbase repeats, and that the hash with the root of umbrella merged mining
+/// (UMM) covers.
 pub(super) const MINING_PREFIX_LEN: usize = 20;
 
 /// Header layout versions.
@@ -45,7 +46,7 @@ impl HeaderVersion {
 pub struct HeaderShape {
     /// Layout version.
     pub version: HeaderVersion,
-    /// Whether the UMM root field exists (RSKIP-UMM active, not genesis).
+    /// Whether the field of the UMM root exists (RSKIP-UMM active, not genesis).
     pub umm_root: bool,
     /// Whether the sublist edges field exists (RSKIP-144 and RSKIP-351 active).
     pub edges: bool,
@@ -59,7 +60,7 @@ pub struct HeaderShape {
 }
 
 impl HeaderShape {
-    /// Number of items of the uncompressed list before the mining fields.
+    /// Number of items of the uncompressed list before the mining fields: 16, and those of later rules.
     pub const fn base_items(&self) -> usize {
         let extension = match self.version {
             HeaderVersion::V0 => 0usize,
@@ -75,9 +76,10 @@ impl HeaderShape {
 pub enum HeaderForm {
     /// All fields: used in block bodies, in uncle lists and for the block's `size`.
     Full,
-    /// The answer of `rsk_getRawBlockHeaderBy*`: without Merkle proof and coinbase from RSKIP-92 on.
+    /// The result of `rsk_getRawBlockHeaderBy*`: without Merkle proof and coinbase from RSKIP-92 on.
     Raw,
-    /// Peer-to-peer form: all mining fields; versions 1 and 2 have a hash in place of the extension.
+    /// Peer-to-peer form: all mining fields. Versions 1 and 2 have one hash in place of the bloom, the edges and the base event (the
+    /// extension).
     Compressed,
     /// Preimage of the block hash.
     Hash,
@@ -130,9 +132,9 @@ pub struct Header {
     pub base_event: Bytes,
     /// Bitcoin block header: 80 bytes (genesis and fallback-mined headers differ).
     pub bitcoin_header: Bytes,
-    /// Merkle branch of the coinbase; empty if not known.
+    /// Merkle branch of the coinbase; empty if not available.
     pub merkle_proof: Bytes,
-    /// SHA-256 midstate (40 bytes) and tail of the coinbase transaction; empty if not known.
+    /// Count of bytes and SHA-256 midstate (40 bytes), and tail of the coinbase transaction; empty if not available.
     pub coinbase_tx: Bytes,
 }
 

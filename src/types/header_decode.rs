@@ -1,4 +1,4 @@
-//! RLP decoding of headers in the full, raw-RPC and unmined forms. None of them is compressed.
+//! RLP decoding of headers: in full, as the raw header of JSON-RPC, and not mined yet. None of these forms is compressed.
 
 use alloc::vec::Vec;
 
@@ -11,10 +11,11 @@ use super::rlp::{ListBuf, RlpReader, fixed, uint, uint63};
 
 /// Most items of a header: version 2 with all mining fields.
 const MAX_ITEMS: usize = 23;
+/// Least items of a header: version 0 without UMM root and mining fields. All headers begin with these.
 const MIN_ITEMS: usize = 16;
 /// Position of the block number.
 const NUMBER_ITEM: usize = 8;
-/// Length of a non-empty UMM root.
+/// Length of a UMM root that is not empty, in bytes.
 const UMM_ROOT_LEN: usize = 20;
 
 impl Header {
@@ -35,8 +36,8 @@ impl Header {
         rlp: &[u8],
         shape_of: &dyn Fn(u64) -> HeaderShape,
     ) -> Result<(SealedHeader, B256), HeaderError> {
-        // Hashing needs the items in one buffer with room for another list header before them. Reading the
-        // fields from this copy is also faster than from `rlp`, which is seldom in the nearest cache.
+        // Hashing needs the items in one buffer with space for another list header before them. Reading the
+        // fields from this copy is also faster than from `rlp`, which is seldom in the processor's first cache.
         let mut list = ListBuf::of_payload(payload(rlp)?);
         let items = RlpItems::split(list.payload())?;
         let layout = HeaderLayout::of(&items, shape_of)?;
@@ -63,6 +64,7 @@ struct RlpItems<'a> {
     count: usize,
 }
 
+/// The items of the list that the header is.
 fn payload(rlp: &[u8]) -> Result<&[u8], FieldError> {
     RlpReader::list(rlp, "header").map(|list| list.rest())
 }
@@ -124,12 +126,14 @@ struct HeaderLayout {
     number: u64,
     /// Number of items before the mining fields.
     base: usize,
+    /// Number of mining fields: 0, 1 or 3.
     mining: usize,
     /// Whether the base event item is present.
     base_event: bool,
 }
 
 impl HeaderLayout {
+    /// Finds the layout from the block number and the number of items.
     fn of(items: &RlpItems<'_>, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
         let number = uint63(items.get(NUMBER_ITEM), "header.number")?;
         let shape = shape_of(number);
@@ -195,6 +199,7 @@ fn read_fields(items: &RlpItems<'_>, layout: &HeaderLayout) -> Result<Header, He
     Ok(header)
 }
 
+/// The hash at a position; an error goes to `first`.
 fn hash(items: &RlpItems<'_>, at: usize, first: &mut FirstError) -> B256 {
     let name = ITEM_NAMES.get(at).copied().unwrap_or("header.item");
     first.of(fixed::<32>(items.get(at), name).map(B256::from))

@@ -1,4 +1,4 @@
-//! RLP encoding of headers.
+//! RLP encoding of headers in all forms, which their hashes are computed over.
 
 use alloc::vec::Vec;
 
@@ -13,6 +13,7 @@ const BASE_ESTIMATE: usize = 640;
 impl Header {
     /// Encodes the header in the given form.
     pub fn encode(&self, form: HeaderForm) -> Vec<u8> {
+        // Whether the extension is a hash, whether mining fields are written, and whether Merkle proof and coinbase are.
         let (compressed, mining, proof) = match form {
             HeaderForm::Full => (false, true, true),
             HeaderForm::Raw => (false, true, self.shape.hash_covers_proof),
@@ -27,7 +28,7 @@ impl Header {
         list.into_list()
     }
 
-    /// Encodes all items before the mining fields.
+    /// Encodes all items before the mining fields. If `compressed` is set, a hash replaces bloom, edges and base event.
     pub(super) fn encode_base(&self, compressed: bool) -> ListBuf {
         let mut list = ListBuf::with_capacity(self.size_estimate());
         let out = list.items();
@@ -78,6 +79,7 @@ impl Header {
 
     /// The item that replaces the bloom in hash preimages: the list of version and extension hash.
     fn compressed_extension(&self) -> Vec<u8> {
+        // A version byte and a hash with its header byte.
         let mut list = ListBuf::with_capacity(34);
         put_str(list.items(), &[self.shape.version.byte()]);
         put_str(list.items(), self.extension_hash().as_slice());
@@ -104,6 +106,7 @@ impl Header {
         self.edges.iter().flat_map(|edge| edge.to_le_bytes()).collect()
     }
 
+    /// About the length of the encoding, in bytes. An edge has two bytes, so the edges count twice.
     fn size_estimate(&self) -> usize {
         [
             self.extra_data.len(),

@@ -19,6 +19,7 @@ pub struct Log {
 }
 
 impl Log {
+    /// Appends the log as an RLP list.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let mut topics = Vec::with_capacity(self.topics.len().saturating_mul(33));
         for topic in &self.topics {

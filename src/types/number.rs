@@ -8,8 +8,8 @@ use alloy_primitives::U256;
 use super::error::{FieldError, FieldRule};
 use super::rlp;
 
-/// Reads digits of a base, which is at most 36; no digits are zero. `None` if a character is no digit of this base, or if the number
-/// does not fit.
+/// Reads digits of a base, which is at most 36; an empty text is zero. `None` if a character is no digit of this base, or if the number
+/// does not fit 256 bits.
 pub(crate) fn from_digits(digits: &str, base: u32) -> Option<U256> {
     // Words of 32 bits: their products fit into the machine's own integers.
     let mut words = [0u32; 8];
@@ -28,8 +28,8 @@ pub(crate) fn from_digits(digits: &str, base: u32) -> Option<U256> {
     Some(U256::from_limbs([b << 32 | a, d << 32 | c, f << 32 | e, h << 32 | g]))
 }
 
-/// Divides by a number of 64 bits: quotient and remainder, both zero if the divisor is. The verification module has no room for the
-/// division of two numbers of 256 bits, and no header rule needs it.
+/// Divides by a number of 64 bits: quotient and remainder, both zero if the divisor is. The division of two numbers of 256 bits would
+/// enlarge the browser's verification module, and no header rule needs it.
 pub(crate) fn div_rem(value: U256, divisor: u64) -> (U256, u64) {
     let (mut limbs, mut rest) = (value.into_limbs(), 0u64);
     for limb in limbs.iter_mut().rev() {
@@ -38,7 +38,7 @@ pub(crate) fn div_rem(value: U256, divisor: u64) -> (U256, u64) {
     (U256::from_limbs(limbs), rest)
 }
 
-/// Divides `rest * 2^64 + low`, where the rest is below the divisor.
+/// Divides `rest * 2^64 + low`, where the rest is below the divisor: quotient and remainder.
 fn divide(mut rest: u64, low: u64, divisor: u64) -> (u64, u64) {
     if divisor <= u64::from(u32::MAX) {
         let step = |rest: u64, digit: u64| {
@@ -49,7 +49,7 @@ fn divide(mut rest: u64, low: u64, divisor: u64) -> (u64, u64) {
         let (low, rest) = step(rest, low & u64::from(u32::MAX));
         return ((high << 32) | low, rest);
     }
-    // No public network has such a divisor.
+    // Bit by bit, which is slow; no public network has such a divisor.
     let mut quotient = 0;
     for bit in (0..64).rev() {
         let carry = rest >> 63;
@@ -62,7 +62,7 @@ fn divide(mut rest: u64, low: u64, divisor: u64) -> (u64, u64) {
     (quotient, rest)
 }
 
-/// Writes a number in decimal digits, as its own `Display` does, for which the verification module has no room.
+/// Writes a number in decimal digits, as the number's own `Display` does, whose code would enlarge the browser's verification module.
 pub(crate) struct Decimal<'a>(pub(crate) &'a U256);
 
 impl fmt::Display for Decimal<'_> {

@@ -1,11 +1,11 @@
-//! Short lists in order.
+//! Insertion into short sorted lists.
 
 use alloc::vec::Vec;
 
-/// Puts an item into a sorted list, behind those that equal it. A sort of the whole list brings some 6 kB of code for each type of
-/// element into a module.
+/// Puts an item into a sorted list, behind those that equal it. A sort of the whole list would add some 6 kB of code for each type of
+/// element to a browser module.
 pub(crate) fn insert_sorted<T: PartialOrd>(list: &mut Vec<T>, item: T) {
-    list.insert(list.partition_point(|known| *known <= item), item);
+    list.insert(list.partition_point(|earlier| *earlier <= item), item);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Receipts.
+//! Receipts: the form that the receipts trie stores.
 
 use alloc::vec::Vec;
 

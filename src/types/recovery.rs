@@ -1,8 +1,8 @@
-//! Recovery of the public key that made a signature on secp256k1.
+//! Recovery of the public key that made a signature on secp256k1, in Rust or by a C library (feature `secp256k1-c`).
 
 use alloy_primitives::{B256, U256, uint};
 
-/// Half the order of the group, rounded down.
+/// Half the order of the curve's group, rounded down. A valid `s` is below it.
 pub(crate) const HALF_ORDER: U256 =
     uint!(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0_U256);
 
@@ -62,6 +62,7 @@ fn recover_k256(hash: &B256, r: &U256, s: &U256, RecoveryId(id): RecoveryId) -> 
     key.to_affine().to_encoded_point(false).as_bytes().last_chunk::<64>().copied()
 }
 
+/// The same by the C library.
 #[cfg(feature = "secp256k1-c")]
 fn recover_c(hash: &B256, r: &U256, s: &U256, RecoveryId(id): RecoveryId) -> Option<[u8; 64]> {
     use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};

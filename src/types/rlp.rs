@@ -86,8 +86,8 @@ impl<'a> RlpReader<'a> {
     }
 }
 
-/// Splits off the first item if it is a well-formed string of at most 255 bytes. Nearly all items of a header
-/// are, and the general decoder takes ten times as long.
+/// Splits off the first item if it is a well-formed string of at most 255 bytes; `None` for any other item. Nearly all items of a
+/// header are such strings, and the general decoder takes ten times as long.
 fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, after) = bytes.split_first()?;
     match first {
@@ -122,7 +122,7 @@ pub fn uint(bytes: &[u8], field: &'static str) -> Result<U256, FieldError> {
     U256::try_from_be_slice(bytes).ok_or(FieldError::new(field, FieldRule::TooLarge(256)))
 }
 
-/// [`uint`] for numbers that the reference holds in a signed 64-bit integer (at most 2^63 - 1).
+/// [`uint`] for numbers that the reference node keeps in a signed 64-bit integer (at most 2^63 - 1).
 pub fn uint63(bytes: &[u8], field: &'static str) -> Result<u64, FieldError> {
     if bytes.first() == Some(&0) {
         return Err(FieldError::new(field, FieldRule::NotMinimal));
@@ -179,7 +179,7 @@ pub struct ListBuf {
 }
 
 impl ListBuf {
-    /// Creates an empty list with room for `capacity` payload bytes.
+    /// Creates an empty list with space for `capacity` payload bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut buf = Vec::with_capacity(capacity.saturating_add(LIST_HEADER_MAX));
         buf.resize(LIST_HEADER_MAX, 0);
@@ -204,7 +204,7 @@ impl ListBuf {
         self.buf.get(start..LIST_HEADER_MAX.saturating_add(len)).unwrap_or(&[])
     }
 
-    /// The buffer to which callers append items.
+    /// The buffer to which callers append items. They must not change the bytes that it has.
     pub fn items(&mut self) -> &mut Vec<u8> {
         &mut self.buf
     }
@@ -226,8 +226,8 @@ impl ListBuf {
     fn write_header(&mut self, payload_length: usize) -> usize {
         let header = Header { list: true, payload_length };
         let start = LIST_HEADER_MAX.saturating_sub(header.length());
-        if let Some(mut room) = self.buf.get_mut(start..LIST_HEADER_MAX) {
-            header.encode(&mut room);
+        if let Some(mut reserved) = self.buf.get_mut(start..LIST_HEADER_MAX) {
+            header.encode(&mut reserved);
         }
         start
     }

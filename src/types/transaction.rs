@@ -12,9 +12,9 @@ use super::rlp::{ListBuf, RlpReader, put_str, put_u64, put_u256, trim, uint};
 /// The contract that distributes fees; the last transaction of every block calls it.
 pub const REMASC_ADDRESS: Address = address!("0000000000000000000000000000000001000008");
 
-/// `v` of a signature without chain id and with an even y. An odd y has 28.
+/// `v` of a signature without chain id, whose point R has an even y. With an odd y, `v` is 28.
 const UNPROTECTED_V: u8 = 27;
-/// `v` of an EIP-155 signature with chain id 0 and an even y. Chain ids start at 1.
+/// `v` of an EIP-155 signature with chain id 0 and an even y; `v` grows by 2 with the chain id. Chain ids start at 1.
 const PROTECTED_V: u8 = 35;
 
 /// A transaction. Fields keep the byte form that is hashed.
@@ -43,6 +43,7 @@ pub struct Transaction {
 impl Transaction {
     /// The REMASC transaction of a block: unsigned, sent by the zero address.
     pub fn remasc(block_number: u64) -> Self {
+        // The reference node encodes these two numbers as the byte 00, not as the empty string.
         let zero_byte = RawUint::signed_minimal(U256::ZERO);
         Self {
             nonce: RawUint::from(block_number.saturating_sub(1)),
@@ -133,6 +134,7 @@ impl Transaction {
         match self.v {
             UNPROTECTED_V => Some(false),
             28 => Some(true),
+            // 35 + 2 * chain id for an even y, so an even `v` means an odd y.
             v => self.chain_id().map(|_| v % 2 == 0),
         }
     }
@@ -162,6 +164,7 @@ impl Transaction {
     }
 }
 
+/// Reads a number with the bytes that it has.
 fn raw(reader: &mut RlpReader<'_>, field: &'static str) -> Result<RawUint, FieldError> {
     RawUint::from_be_slice(reader.next_str(field)?, field)
 }

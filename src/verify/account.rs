@@ -1,4 +1,4 @@
-//! An `eth_getProof` result: account, code hash and storage under a state root.
+//! Verifies an `eth_getProof` result: account, code hash and storage under a state root.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -82,7 +82,7 @@ impl SlotProof {
         let given = DocumentMembers::read(text, STORAGE_PROOF)?;
         let key = given.key.ok_or_else(|| InputError::Shape("storageProof.key is missing".into()))?;
         let value = match given.value {
-            // Numbers have 64 hex digits and a prefix at most; native contracts store longer values.
+            // A number has at most 64 hex digits, `0x` and two quotes. Longer values are those of native contracts.
             Some(raw) if raw.get().len() > 68 => Some(SlotContent::Bytes(bytes(raw, "storageProof.value")?)),
             Some(raw) => Some(SlotContent::Word(number(raw, "storageProof.value")?)),
             None => None,
@@ -117,16 +117,17 @@ pub(super) fn check(
         format_args!("a proof for account {:#x} and {slots} storage slots", proof.address),
     );
     let (root, _) = root.prove(RootKind::State, network, report)?;
-    let mut known = account(root, &proof, report)?;
+    let mut proven = account(root, &proof, report)?;
     for slot in &proof.storage_proof {
         let nodes = storage(root, &proof.address, slot, report)?;
-        known.merge(nodes).map_err(|error| CheckFailure::new(Rule::StateProof, STORAGE_PROOF, error))?;
+        proven.merge(nodes).map_err(|error| CheckFailure::new(Rule::StateProof, STORAGE_PROOF, error))?;
     }
     report.passed(Rule::StateValues, format_args!("{slots} storage slots are as claimed"));
-    storage_hash(root, &proof, &known, report)
+    storage_hash(root, &proof, &proven, report)
 }
 
-/// Links the nodes of one list to the root. Each list is checked alone: an empty one proves nothing, not even absence.
+/// Links the nodes of one list to the root. Each list is checked alone: an empty one proves nothing, not even absence. `values` are
+/// values of more than 32 bytes, `what` is the name of the list.
 fn linked_nodes(
     root: B256,
     key: &[u8],
@@ -143,24 +144,25 @@ fn linked_nodes(
     })
 }
 
-/// Proves the account and compares the claims about it.
+/// Proves the account and compares the claims about it. Returns the proven nodes.
 fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<ProvenNodes, CheckFailure> {
     let key = account_key(&proof.address);
     let mut nodes = linked_nodes(root, &key, &proof.account_proof, &[], ACCOUNT_PROOF)?;
     let mut read = TrieState::new(&nodes, root).account(&proof.address);
     if let (Err(StateError::Missing(_)), Some(encoded)) = (&read, claimed_encoding(proof)) {
-        // The node holds only the hash of an account of more than 32 bytes: the claims must be the preimage.
+        // The node of an account of more than 32 bytes has only the hash of the account: the claims must be its preimage.
         nodes = linked_nodes(root, &key, &proof.account_proof, &[encoded], ACCOUNT_PROOF)?;
         read = TrieState::new(&nodes, root).account(&proof.address);
     }
     let account = read.map_err(|error| CheckFailure::new(Rule::StateValues, "account", error))?;
     let (count, address) = (nodes.len(), proof.address);
     report.passed(Rule::StateProof, format_args!("{count} trie nodes link the account to root {root}"));
-    let of = account.unwrap_or(AccountState { code_hash: B256::ZERO, ..AccountState::EMPTY });
-    claim("balance", proof.balance, of.balance)?;
-    claim("nonce", proof.nonce, U256::from(of.nonce))?;
-    if let Some(stated) = proof.code_hash.filter(|stated| *stated != of.code_hash) {
-        return Err(differs("codeHash", &stated, &of.code_hash));
+    // As nodes show an account that does not exist.
+    let proven = account.unwrap_or(AccountState { code_hash: B256::ZERO, ..AccountState::EMPTY });
+    claim("balance", proof.balance, proven.balance)?;
+    claim("nonce", proof.nonce, U256::from(proven.nonce))?;
+    if let Some(stated) = proof.code_hash.filter(|stated| *stated != proven.code_hash) {
+        return Err(differs("codeHash", &stated, &proven.code_hash));
     }
     let shown = if account.is_some() { "the account is as claimed" } else { "there is no such account" };
     report.passed(Rule::StateValues, shown);
@@ -168,14 +170,15 @@ fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<Prov
     Ok(nodes)
 }
 
-/// The account as encoded in the trie, if the claims are right; `None` if that would fit into the node itself.
+/// The account as encoded in the trie, if the claims are right; `None` if claims are left out, or if the encoding would fit into the node
+/// itself.
 fn claimed_encoding(proof: &AccountProof) -> Option<Vec<u8>> {
     let nonce = u64::try_from(proof.nonce?).ok()?;
     let encoded = Account { nonce, balance: proof.balance?, ..Account::default() }.encode();
     (encoded.len() > MAX_INLINE_VALUE).then_some(encoded)
 }
 
-/// Proves one slot and compares the claimed value.
+/// Proves one slot and compares the claimed value. Returns the proven nodes.
 fn storage(
     root: B256,
     address: &Address,
@@ -191,8 +194,8 @@ fn storage(
     Ok(nodes)
 }
 
-/// The content of a slot: what the proof shows, unless the claimed content is another. A claimed value is the content
-/// where the proof shows its hash.
+/// The content of a slot, which the proof shows; an error if another content is claimed. If the proof shows only a hash, the claimed value
+/// with this hash is the content.
 fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<SlotContent, CheckFailure> {
     const VALUE: &str = "storageProof.value";
     let content = match proven {
@@ -218,16 +221,16 @@ fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<
     }
 }
 
-/// Compares the storage hash as far as the nodes of all lists together show it. The hash of the node at the storage
-/// prefix has no meaning in consensus.
+/// Compares the storage hash, the hash of the node at the storage prefix, as far as the nodes of all lists together show it. No rule of
+/// consensus uses this hash.
 fn storage_hash(
     root: B256,
     proof: &AccountProof,
-    known: &ProvenNodes,
+    nodes: &ProvenNodes,
     report: &mut Report,
 ) -> Result<(), CheckFailure> {
     let Some(stated) = proof.storage_hash else { return Ok(()) };
-    let proven = match lookup_node(known, root, &storage_root_key(&proof.address)) {
+    let proven = match lookup_node(nodes, root, &storage_root_key(&proof.address)) {
         Ok(Some(node)) => node.hash,
         Ok(None) => EMPTY_ROOT,
         // The account's node has the hash of its left child. That child is the node at the storage prefix, because every
@@ -256,6 +259,7 @@ fn claim(field: &'static str, stated: Option<U256>, proven: U256) -> Result<(), 
     }
 }
 
+/// The failure that a stated value differs from the proven one.
 fn differs(
     field: &'static str,
     stated: &dyn core::fmt::Display,

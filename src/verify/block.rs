@@ -12,7 +12,7 @@ use crate::consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, 
 use crate::types::json::{JsonError, block_from_json, header_from_json, receipt_from_json};
 use crate::types::{B256, Block, Header, Receipt, SealedHeader, Transaction, uncles_hash};
 
-/// The parts of a block. Only the header's hash was computed.
+/// The parts of a block. No rule was checked; only the header's hash was computed, or compared with the one in the JSON.
 struct UncheckedBlock {
     header: Box<SealedHeader>,
     transactions: Vec<Transaction>,
@@ -51,6 +51,7 @@ fn genesis(parts: &UncheckedBlock, report: &mut Report) -> Result<(), CheckFailu
     Ok(())
 }
 
+/// Checks the transactions against the header, and the signature of each.
 fn body(
     header: &VerifiedHeader,
     transactions: Vec<Transaction>,
@@ -64,6 +65,7 @@ fn body(
     report.facts.push(HeaderFact::Transactions { count, genesis: false }.into());
     let mut signed = 0_usize;
     for (transaction, index) in body.transactions().iter().zip(0_usize..) {
+        // The transaction to REMASC, which pays miners, is not signed.
         if transaction.is_remasc() {
             continue;
         }
@@ -77,6 +79,7 @@ fn body(
     Ok(())
 }
 
+/// Checks the uncles against the header, and the proof of work of each. `hashes` are those of the document, for uncles without headers.
 fn uncles(
     header: &SealedHeader,
     uncles: Option<Vec<SealedHeader>>,
@@ -105,6 +108,7 @@ fn uncles(
     Ok(())
 }
 
+/// Reads a document about a block.
 fn parts(input: &Input<'_>, network: &Network) -> Result<UncheckedBlock, CheckFailure> {
     let text = match input {
         Input::Raw(bytes) => return raw_parts(bytes, network),
@@ -121,6 +125,7 @@ fn parts(input: &Input<'_>, network: &Network) -> Result<UncheckedBlock, CheckFa
     }
 }
 
+/// Reads a block's RLP, which has the uncles' headers but no receipts.
 fn raw_parts(bytes: &[u8], network: &Network) -> Result<UncheckedBlock, CheckFailure> {
     let block = Block::decode(bytes, &|number| network.header_shape(number))
         .map_err(|error| CheckFailure::new(Rule::Document, "block", error))?;
@@ -134,6 +139,7 @@ fn raw_parts(bytes: &[u8], network: &Network) -> Result<UncheckedBlock, CheckFai
     })
 }
 
+/// Reads a node's JSON of a block, with arrays of uncles and receipts if the document has them.
 fn json_parts(
     block: &str,
     uncles: Option<&str>,

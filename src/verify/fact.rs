@@ -1,4 +1,4 @@
-//! Proven facts, in words and as named values.
+//! Proven facts about receipts, accounts and storage, in words and as named values; `header_fact` has those about headers and blocks.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -29,7 +29,7 @@ pub enum ProvenFact {
     Account {
         /// The address of the account.
         address: Address,
-        /// Its state; `None` if it does not exist.
+        /// The state of the account; `None` if it does not exist.
         account: Option<AccountState>,
     },
     /// The hash of the node at the account's storage prefix.
@@ -52,7 +52,7 @@ pub enum SlotContent {
     Word(U256),
     /// A longer value, as native contracts store.
     Bytes(Bytes),
-    /// A longer value, of which only length and hash are known.
+    /// A longer value, of which only length and hash are proven.
     Hash {
         /// Keccak-256 of the value.
         hash: B256,
@@ -62,6 +62,7 @@ pub enum SlotContent {
 }
 
 impl SlotContent {
+    /// The word; zero for an absent or longer value.
     pub(super) const fn word(&self) -> U256 {
         match self {
             Self::Word(word) => *word,
@@ -69,6 +70,7 @@ impl SlotContent {
         }
     }
 
+    /// The words for the rule that proves this content.
     const fn rule(&self) -> &'static str {
         match self {
             Self::Absent => "absence under the state root",

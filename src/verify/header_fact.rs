@@ -100,6 +100,7 @@ const fn hash_rule(version: HeaderVersion) -> &'static str {
     }
 }
 
+/// The findings about the proof of a header.
 fn sealed(seal: Seal, difficulty: &U256) -> Vec<Finding> {
     let work = match seal {
         Seal::MergedMining => finding(
@@ -126,6 +127,7 @@ fn put_seal(seal: Seal, difficulty: &U256, put: Put<'_>) {
     }
 }
 
+/// The findings about consecutive headers.
 fn headers(count: usize, first: u64, last: &SealedHeader) -> Vec<Finding> {
     let all = format_args!("{count}, blocks {first} to {}", last.number);
     let links = format_args!("the last is {}", last.hash());

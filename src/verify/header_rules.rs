@@ -1,4 +1,4 @@
-//! The names of the rules that a header alone can be checked by, and of those that need its parent.
+//! The names of the rules that a header can be checked by without its parent, and of those that need the parent.
 
 use alloc::vec::Vec;
 
@@ -39,6 +39,7 @@ impl HeaderRules {
         Self { checked, need_parent }
     }
 
+    /// Adds the rules on the proof of work or the signature.
     pub(super) fn sealed(&mut self, seal: Seal) {
         self.checked.extend_from_slice(match seal {
             Seal::MergedMining => &["target", "coinbaseCommitment", "merkleProof"],

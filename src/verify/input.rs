@@ -1,4 +1,4 @@
-//! Reads documents, which may be hex, JSON, or a whole JSON-RPC response.
+//! Reads documents, which may be hex, JSON, or a whole JSON-RPC response, and the values of their members.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -16,8 +16,8 @@ use crate::types::json::{for_each_member, slots};
 use crate::types::number::from_digits;
 use crate::types::{B256, Bytes, U256};
 
-/// Most wrappings that are removed around a value: a line of a recording contains a JSON-RPC response, which contains
-/// the result.
+/// Most wrappings that are removed around a value: a line of a recording (`rootlight record`) contains a JSON-RPC response, which
+/// contains the result.
 const MAX_WRAPPINGS: usize = 2;
 
 /// Longest quotation of a JSON-RPC error, in characters.
@@ -45,7 +45,7 @@ slots! {
         pub(super) block_hash: "blockHash",
         // Accounts and their slots.
         pub(super) state_root: "stateRoot",
-        // rskj's first draft of eth_getProof used the plural in slots.
+        // In the reference node's first draft of eth_getProof, slots had the plural.
         pub(super) proof: "proof" or "proofs",
         pub(super) address: "address",
         pub(super) account_proof: "accountProof",
@@ -116,7 +116,7 @@ impl<'a> Input<'a> {
     /// Takes a JSON value: a string is hex, a JSON-RPC response is its result.
     pub(super) fn of(mut text: &'a str) -> Result<Self, InputError> {
         for _ in 0..MAX_WRAPPINGS {
-            // If the object cannot be read, the code that needs its members refuses it.
+            // An object that cannot be read is refused by the code that needs its members.
             let Ok(members) = DocumentMembers::read(text, "") else { break };
             let Some(inner) = members.wrapped()? else { break };
             text = inner;
@@ -155,6 +155,7 @@ fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
 
+/// The error that a member has another form than wanted.
 fn wrong(field: &str, wanted: &str) -> InputError {
     InputError::Shape(format!("{field} is not {wanted}"))
 }

@@ -4,6 +4,14 @@
 //! parameters and the root that the document states are trusted; the root is proven too if the document contains the
 //! header. docs/verify.md describes the formats. The command line and the package both call this module, so they accept
 //! and refuse the same documents.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `input`, `input_error`, `subject` | documents, and why they cannot be read |
+//! | `header`, `block`, `receipt`, `account` | the checks of each subject |
+//! | `root`, `root_kind` | the root under which a receipt or an account is proven |
+//! | `fact`, `header_fact`, `header_rules`, `finding` | proven facts, as values and in words |
+//! | `report`, `render` | the report: checks, facts, and the failure; as text and as JSON |
 
 mod account;
 #[cfg(test)]
@@ -76,6 +84,7 @@ pub fn verify_account(document: &[u8], network: Option<&Network>) -> Report {
     run(DocumentSubject::Account, document, network, |input, report| account::check(input, network, report))
 }
 
+/// Reads a document and runs the check of its subject. An error of either becomes the report's failure.
 fn run(
     subject: DocumentSubject,
     document: &[u8],

@@ -1,4 +1,4 @@
-//! Verifies a receipt under a receipts root.
+//! Verifies a receipt with its trie nodes under a receipts root.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -58,6 +58,7 @@ impl ReceiptProof {
         Ok(proof)
     }
 
+    /// Reads the receipt and its claims from a node's JSON.
     fn read_json(&mut self, text: &str) -> Result<(), CheckFailure> {
         let claims = DocumentMembers::read(text, "receipt")?;
         self.indices[1] = index(&claims)?;
@@ -86,6 +87,7 @@ impl ReceiptProof {
         }
     }
 
+    /// Proves this encoding and returns its index: the one that is claimed, or without a claim the one that the nodes show.
     fn index(&self, root: B256, encoded: &Bytes) -> Result<u64, ReceiptProofError> {
         match self.indices.into_iter().flatten().next() {
             Some(index) => prove_receipt(root, index, &self.nodes, encoded).map(|()| index),
@@ -94,10 +96,12 @@ impl ReceiptProof {
     }
 }
 
+/// The failure of the proof.
 fn refuse(reason: &dyn core::fmt::Display) -> CheckFailure {
     CheckFailure::new(Rule::ReceiptInclusion, "receipt proof", reason)
 }
 
+/// The index that a document claims, if it does.
 fn index(given: &DocumentMembers<'_>) -> Result<Option<u64>, InputError> {
     const FIELD: &str = "transactionIndex";
     let Some(raw) = given.transaction_index else { return Ok(None) };

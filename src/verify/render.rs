@@ -1,4 +1,4 @@
-//! Reports as text and as JSON.
+//! Reports as text (`rootlight verify`) and as JSON (the same with `--json`, and the package's `verify.js`).
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -34,8 +34,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// A value of a report in JSON. One type serves all members: the code that serde derives for each type of its own takes three times
-/// as much of the browser module.
+/// A value of a report in JSON. One type serves all members: separate types with derived serializers would take three times as much code
+/// in the browser module.
 enum Json<'a> {
     Null,
     Bool(bool),

@@ -1,4 +1,4 @@
-//! The result of one verification.
+//! The result of one verification, and the kinds of checks.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -36,11 +36,11 @@ pub enum Rule {
     Receipts,
     /// The receipt is the one that the receipts root commits to.
     ReceiptInclusion,
-    /// The receipt's bloom is that of its logs. Consensus implies it, so this also checks the parser.
+    /// The receipt's bloom is that of its logs. In a valid block it always is, so this check guards against faults of the parser too.
     ReceiptBloom,
     /// Trie nodes link the state root to the key, present or absent, and none is left over.
     StateProof,
-    /// Balance, nonce, code hash, storage hash and storage values are those that the proven nodes hold.
+    /// Balance, nonce, code hash, storage hash and storage values are those in the proven nodes.
     StateValues,
 }
 
@@ -194,9 +194,10 @@ impl Report {
 
     /// The proven value with this name (see [`Self::values`]).
     pub fn value(&self, name: &str) -> Option<String> {
-        self.values().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        self.values().into_iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
+    /// Adds a check that passed, with its result in words.
     pub(super) fn passed(&mut self, rule: Rule, shown: impl fmt::Display) {
         self.add(rule, &shown);
     }

@@ -21,6 +21,7 @@ pub enum Root {
 }
 
 impl Root {
+    /// Reads the root of a document: stated, or in a header.
     pub(super) fn read(
         given: &DocumentMembers<'_>,
         kind: RootKind,
@@ -63,6 +64,7 @@ impl Root {
     }
 }
 
+/// Proves a header and takes the root from it, which must be the stated one if there is one.
 fn prove_by_header(
     candidate: HeaderCandidate,
     stated: Option<B256>,

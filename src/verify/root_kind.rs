@@ -12,6 +12,7 @@ pub enum RootKind {
 }
 
 impl RootKind {
+    /// The member of documents that states the root.
     pub(super) const fn field(self) -> &'static str {
         match self {
             Self::State => "stateRoot",
@@ -19,6 +20,7 @@ impl RootKind {
         }
     }
 
+    /// The name of the root in reports.
     pub(super) const fn words(self) -> &'static str {
         match self {
             Self::State => "state root",
@@ -26,6 +28,7 @@ impl RootKind {
         }
     }
 
+    /// The root in this header.
     pub(super) const fn of(self, header: &Header) -> B256 {
         match self {
             Self::State => header.state_root,

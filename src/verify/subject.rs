@@ -1,4 +1,4 @@
-//! The subjects of documents.
+//! The subjects of documents that `rootlight verify` and the package verify.
 
 /// The subject of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Errors of the JSON readers.
+//! Errors of the readers of headers, transactions and receipts in JSON.
 
 use alloy_primitives::B256;
 use thiserror::Error;

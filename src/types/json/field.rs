@@ -11,10 +11,10 @@ use crate::types::error::{FieldError, FieldRule};
 use crate::types::number::from_digits;
 
 /// Most bytes of one variable-length field of a header. The header rules allow far fewer; the limit bounds
-/// the cost of hashing each candidate encoding.
+/// the cost of hashing each possible encoding.
 pub(super) const MAX_HEADER_FIELD_BYTES: usize = 64 * 1024;
-/// Most elements of an array: ten times the transactions that the highest gas limit so far pays for, and more than the
-/// logs (at 6.8 million gas per block, 21,000 for a transaction and 375 for a log).
+/// Most elements of an array: far more than the transactions (323, at 21,000 gas each) and the logs (18,133, at 375 gas each) that a block
+/// of 6.8 million gas can have.
 const MAX_ELEMENTS: usize = 65_536;
 /// Decimal digits of the largest 256-bit number.
 const MAX_DECIMAL_DIGITS: usize = 78;
@@ -25,6 +25,7 @@ const MAX_HEX_DIGITS: usize = 64;
 #[derive(Clone, Copy)]
 pub(super) struct JsonField<'a> {
     name: &'static str,
+    /// The raw JSON of the value; `None` if the field is missing or null.
     text: Option<&'a str>,
 }
 
@@ -124,6 +125,7 @@ impl<'a> JsonField<'a> {
         self.fixed::<32>().map(B256::from)
     }
 
+    /// Reads a 20-byte address.
     pub(super) fn address(&self) -> Result<Address, FieldError> {
         self.fixed::<20>().map(Address::from)
     }

@@ -1,10 +1,10 @@
 //! Reads the members of lists and objects in untrusted JSON one by one, as raw text.
 //!
-//! A member of two bytes, `0,`, takes 16 bytes and more once it is an element of a list. A reader therefore keeps only
-//! as many members as it needs.
+//! A member of two bytes, `0,`, takes 16 bytes and more of memory as an element of a list. A caller therefore gets each member by itself,
+//! and keeps only as many as it needs.
 //!
-//! serde_json reads and checks each member and each name; what stands between them is read here. serde's own way into a list or
-//! an object quotes a string of any length in its errors.
+//! serde_json reads and checks each member and each name; this file reads the brackets, commas and colons between them, because errors of
+//! serde's own readers of lists and objects quote strings of any length.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ pub enum MembersError {
     /// The text is not JSON.
     #[error(transparent)]
     Syntax(serde_json::Error),
-    /// The text is JSON, but not what it must be, which is named here.
+    /// The text is JSON, but not of the kind that is named here: an array or an object.
     #[error("not {0}")]
     Other(&'static str),
     /// An object names this member twice.
@@ -34,8 +34,8 @@ pub fn for_each_member<'a>(
     text: &'a str,
     take: &mut dyn FnMut(&'a RawValue) -> bool,
 ) -> Result<(), MembersError> {
-    let mut wanted = true;
-    let read = for_each(text, [b'[', b']'], &mut |_, member| wanted = wanted && take(member));
+    let mut goes_on = true;
+    let read = for_each(text, [b'[', b']'], &mut |_, member| goes_on = goes_on && take(member));
     read.ok_or_else(|| fault(text, "an array"))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn for_each_named<'a>(
     for_each(text, [b'{', b'}'], take).ok_or_else(|| fault(text, "an object"))
 }
 
-/// Why a text is not `wanted`. serde_json finds the place of a fault by reading the whole text.
+/// Why a text is not `wanted`. serde_json reads the whole text again, to find the line and column of a fault.
 fn fault(text: &str, wanted: &'static str) -> MembersError {
     match serde_json::from_str::<&RawValue>(text) {
         Err(error) => MembersError::Syntax(error),
@@ -83,7 +83,7 @@ fn for_each<'a>(
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// Takes the next byte, if it is one of these, which are ASCII.
+    /// Takes the next byte if it is one of `wanted`, which must be ASCII. Returns whether it is.
     fn takes_any(&mut self, wanted: &[u8]) -> bool {
         let found = self.0.as_bytes().first().is_some_and(|byte| wanted.contains(byte));
         if found {
@@ -96,11 +96,13 @@ impl<'a> Rest<'a> {
         while self.takes_any(b" \t\n\r") {}
     }
 
+    /// Takes the next byte that is no space, if it is `wanted`. Returns whether it is.
     fn takes(&mut self, wanted: u8) -> bool {
         self.skip_spaces();
         self.takes_any(&[wanted])
     }
 
+    /// Takes the next JSON value.
     fn value(&mut self) -> Option<&'a RawValue> {
         self.skip_spaces();
         let value = <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(self.0)).ok()?;
@@ -123,6 +125,7 @@ mod tests {
 
     use super::*;
 
+    /// The first members of an array, at most `count`.
     fn first(text: &str, count: usize) -> Option<Vec<String>> {
         let mut taken = Vec::new();
         let mut take = |member: &RawValue| {

@@ -1,11 +1,11 @@
 //! JSON of the RPC interface: untrusted input from upstreams and our own answers.
 //!
-//! Reading: an object is split into named fields kept as raw text, so that numbers of any size and notation
-//! stay exact and unknown fields cost nothing. The JSON does not show everything that is hashed (the byte
+//! Reading (`members`, `slots`, `field`, `read_*`): an object is split into named fields kept as raw text, so that numbers of any
+//! size and notation stay exact and unknown fields cost nothing. The JSON does not show everything that is hashed (the byte
 //! form of numbers, an uncle's own uncle count, the full `v` on old nodes). The readers try the possible
 //! values until the hash equals the claimed one.
 //!
-//! Writing: objects are built from decoded parts, with the field order and formats of the reference node.
+//! Writing (`write_*`, `object_text`): objects are built from decoded parts, with the field order and formats of the reference node.
 
 mod error;
 mod field;

@@ -1,4 +1,4 @@
-//! JSON objects that are no arrays.
+//! A wrapper with which a derived parser accepts JSON objects only, for parameters of callers.
 
 use core::{fmt, marker::PhantomData};
 

@@ -1,4 +1,5 @@
-//! Text of JSON objects, written member by member. Bytes and numbers need no escapes, and are not read again to find any.
+//! Text of JSON objects, written member by member, for long results such as traces. Bytes and numbers need no escapes, so their text is
+//! not searched for characters to escape.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -13,7 +14,7 @@ use super::write_hex::Quantity;
 pub(crate) struct ObjectText(Vec<u8>);
 
 impl ObjectText {
-    /// A text of about so many bytes.
+    /// An empty text, with space for this number of bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
@@ -28,7 +29,7 @@ impl ObjectText {
         self.0.push(b'}');
     }
 
-    /// Begins a member that is a list, and its first object.
+    /// Begins a member that is a list. [`Self::begin`] then begins its first object.
     pub(crate) fn list(&mut self, name: &str) {
         self.name(name);
         self.0.push(b'[');
@@ -48,6 +49,7 @@ impl ObjectText {
         parts.iter().for_each(|part| self.0.extend_from_slice(part.as_bytes()));
     }
 
+    /// Writes the name of a member that is not the first.
     fn name(&mut self, name: &str) {
         self.write(&[",\"", name, "\":"]);
     }
@@ -75,7 +77,7 @@ impl ObjectText {
         Ok(())
     }
 
-    /// The members of an object that has some.
+    /// Adds all members of an object, which must have at least one.
     pub(crate) fn members<T: Serialize>(&mut self, object: &T) -> serde_json::Result<()> {
         let text = serde_json::to_string(object)?;
         let members = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));

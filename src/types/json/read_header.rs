@@ -1,4 +1,5 @@
-//! Headers and blocks from the JSON of `eth_getBlockBy*` and `eth_getUncleBy*`.
+//! Headers and blocks from the JSON of `eth_getBlockBy*` and `eth_getUncleBy*`, which is not trusted: a header is rebuilt until it has the
+//! claimed hash.
 
 use alloc::vec::Vec;
 
@@ -17,7 +18,7 @@ use crate::types::transaction::Transaction;
 const MAX_HIDDEN_UNCLES: u32 = 10;
 /// Length of the difficulty in the genesis files of the public networks, leading zeros included.
 const GENESIS_DIFFICULTY_BYTES: u32 = 5;
-/// Longest form of the genesis difficulty that is tried.
+/// Longest form of the genesis difficulty that is tried, in bytes.
 const MAX_GENESIS_DIFFICULTY_BYTES: u32 = 32;
 
 slots! {
@@ -196,10 +197,12 @@ impl RawBlock<'_> {
         Ok(header)
     }
 
+    /// The hashes of the uncles, as stated.
     fn uncle_hashes(&self) -> Result<Vec<B256>, FieldError> {
         JsonField::new("block.uncles", self.uncles).elements()?.iter().map(JsonField::hash).collect()
     }
 
+    /// The number of uncles that are listed.
     fn stated_uncle_count(&self) -> Result<u32, FieldError> {
         let uncles = JsonField::new("block.uncles", self.uncles);
         let count = uncles.elements()?.len();
@@ -245,7 +248,7 @@ impl RawBlock<'_> {
     }
 }
 
-/// Reads fields by their types.
+/// Reads fields by their types, and keeps the first error.
 #[derive(Default)]
 struct FieldReader(FirstError);
 
@@ -276,7 +279,7 @@ fn miner(field: JsonField<'_>) -> Result<Option<alloy_primitives::Address>, Fiel
     field.address().map(Some)
 }
 
-/// The possible values of what the JSON does not show.
+/// The possible values of the fields whose value or byte form the JSON does not show.
 struct Candidates {
     uncle_counts: core::ops::RangeInclusive<u32>,
     gas_limits: Vec<RawUint>,
@@ -312,6 +315,7 @@ impl Candidates {
         Self { uncle_counts: listed..=last, gas_limits, prices, difficulties }
     }
 
+    /// Tries the values until the header has the claimed hash, the likeliest values first.
     fn search(&self, mut header: Header, claimed: B256) -> Result<SealedHeader, JsonError> {
         let mut tried = 0usize;
         for uncle_count in self.uncle_counts.clone() {

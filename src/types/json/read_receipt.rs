@@ -30,8 +30,8 @@ slots! {
     }
 }
 
-/// Rebuilds a receipt from its JSON. The JSON states no hash of the receipt, so only the receipts root can
-/// show whether it is right. If the JSON has no bloom, the bloom is computed from the logs.
+/// Rebuilds a receipt from its JSON. The JSON states no hash of the receipt, so only a comparison with the receipts root
+/// shows whether the receipt is right. If the JSON has no bloom, the bloom is computed from the logs.
 ///
 /// Older nodes show empty log data as `0x00`, as they show a single zero byte; see
 /// [`Receipt::read_zero_byte_data_as_empty`].

@@ -71,6 +71,7 @@ pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
 }
 
 impl RawTransaction<'_> {
+    /// The transaction with the usual byte form of each field.
     fn fields(&self) -> Result<Transaction, JsonError> {
         let number = |name, slot| JsonField::new(name, slot).uint();
         // Old nodes show the signature of the REMASC transaction as null.
@@ -99,6 +100,7 @@ fn gas_price(value: U256) -> RawUint {
     if value.is_zero() { RawUint::signed_minimal(value) } else { RawUint::minimal(value) }
 }
 
+/// Tries the possible encodings until the transaction has the claimed hash, the likeliest first.
 fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transaction, JsonError> {
     let vs = v_candidates(&tx, chain_id);
     let prices = with_other(tx.gas_price, RawUint::minimal(tx.gas_price.value()));
@@ -133,12 +135,14 @@ fn v_candidates(tx: &Transaction, chain_id: u64) -> Vec<u8> {
         28 | 1 => 1,
         _ => return out,
     };
+    // An unsigned transaction, such as that of REMASC.
     if tx.r.is_zero() && tx.s.is_zero() {
         return out;
     }
     if tx.v <= 1 {
         out.push(27u8.saturating_add(odd));
     }
+    // EIP-155: 35 or 36, and twice the chain id.
     let with_chain = chain_id.checked_mul(2).and_then(|x| x.checked_add(35 + u64::from(odd)));
     out.extend(with_chain.and_then(|v| u8::try_from(v).ok()));
     out
@@ -150,6 +154,7 @@ fn leading_zero(number: RawUint) -> Vec<RawUint> {
     alloc::vec![number, longer]
 }
 
+/// Both forms, or one if they are equal.
 fn with_other(first: RawUint, second: RawUint) -> Vec<RawUint> {
     if first == second { alloc::vec![first] } else { alloc::vec![first, second] }
 }

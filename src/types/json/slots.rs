@@ -1,6 +1,7 @@
 //! Reads the members of objects in untrusted JSON as raw text, by name.
 //!
-//! serde's derived readers are not used because their errors quote the document at any length. One function reads all objects.
+//! serde's derived readers are not used because their errors quote the document at any length. One function reads all objects, which
+//! keeps the browser modules small.
 
 use alloc::string::String;
 
@@ -11,10 +12,10 @@ use super::members::{MembersError, for_each_named};
 /// The raw text of a member. A missing member and null are `None`.
 pub(crate) type RawMember<'a> = Option<&'a RawValue>;
 
-/// The two names under which a member is read. Most have one, which stands here twice.
+/// The two names under which a member is read; a member with only one name has it twice.
 pub(crate) type MemberNames = [&'static str; 2];
 
-/// Reads the members with these names into the slots of the same places, which are empty. Other members are skipped,
+/// Reads the members with these names into the slots at the same positions, which must be empty. Other members are skipped,
 /// but must be JSON too.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ pub enum RpcTransactions {
 pub struct BlockParts<'a> {
     /// The transactions.
     pub transactions: RpcTransactions,
-    /// The uncles. `None` if they are not known; `uncles` and `cumulativeDifficulty` are then null.
+    /// The uncles. `None` if they are not available; `uncles` and `cumulativeDifficulty` are then null.
     pub uncles: Option<&'a [SealedHeader]>,
     /// Total difficulty; null if `None`.
     pub total_difficulty: Option<U256>,
@@ -127,8 +127,8 @@ impl RpcBlock {
         self
     }
 
-    /// Builds the JSON object of an uncle, without transactions. If the uncle's own uncles are not known,
-    /// `uncles` and `cumulativeDifficulty`, which includes them, are null unless the header commits to an
+    /// Builds the JSON object of an uncle, without transactions. If the uncle's own uncles are not available,
+    /// `uncles` and `cumulativeDifficulty`, which includes their difficulties, are null unless the header commits to an
     /// empty list.
     pub fn uncle(
         header: &SealedHeader,
@@ -137,8 +137,8 @@ impl RpcBlock {
         size: Option<u64>,
     ) -> Self {
         let transactions = RpcTransactions::Hashes(Vec::new());
-        let none: Option<&[SealedHeader]> = (header.uncles_hash == EMPTY_UNCLES_HASH).then_some(&[]);
-        let parts = BlockParts { transactions, uncles: own_uncles.or(none), total_difficulty, size };
+        let empty: Option<&[SealedHeader]> = (header.uncles_hash == EMPTY_UNCLES_HASH).then_some(&[]);
+        let parts = BlockParts { transactions, uncles: own_uncles.or(empty), total_difficulty, size };
         Self::new(header, parts)
     }
 
@@ -147,6 +147,7 @@ impl RpcBlock {
         Self::unnumbered(header, parts)
     }
 
+    /// The object with all members but those that a pending block has as null.
     fn unnumbered(header: &Header, parts: BlockParts<'_>) -> Self {
         let own = header.difficulty.value();
         let cumulative = parts

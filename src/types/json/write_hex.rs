@@ -1,4 +1,4 @@
-//! Hex strings in answers.
+//! Hex strings in answers: numbers, bytes, hashes, addresses and blooms.
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ impl From<U256> for Quantity {
 const MAX_QUANTITY: usize = 66;
 
 impl Quantity {
-    /// Passes the text of the number to a function. Formatting it by `fmt` takes several times as long.
+    /// Passes the text of the number to a function, without allocation. Formatting the number by `fmt` takes several times as long.
     pub(crate) fn with_text<T>(&self, take: impl FnOnce(&str) -> T) -> T {
         let bytes = self.0.to_be_bytes::<32>();
         let mut digits = hex::Buffer::<32, true>::new();
