@@ -2,7 +2,7 @@
 
 use super::branches::MAX_BRANCH_HEADERS;
 use super::chain_test::{EASY, NOW, START, chain_of, changing, insert_all};
-use super::error::MAX_EXTRA_HEADERS;
+use super::error::MORE_HELD;
 use super::hash::{HEADER_LEN, header_hash};
 use super::target::PERIOD;
 use super::testing::{mine, mine_on};
@@ -278,7 +278,7 @@ fn a_difficulty_that_falls_for_ever_takes_bounded_memory() {
     // Sixty-four hashes make a block at first, then sixteen, four and two.
     let mut chain = BitcoinChain::new(changing(0x2003_ffff));
     grow(&mut chain, 0, 2_400, 3 * PERIOD);
-    let most = HELD_BITCOIN_HEADERS + MAX_EXTRA_HEADERS;
+    let most = HELD_BITCOIN_HEADERS + MORE_HELD;
     let lowest = chain.lowest() - 1;
     grow(&mut chain, 0, 600, most - 3 * PERIOD);
     assert_eq!((chain.tip().height, chain.lowest() - 1), (lowest + most, lowest));

@@ -7,7 +7,7 @@ use core::ops::{Bound, RangeBounds};
 use super::block::{BitcoinBlock, BitcoinInserted};
 use super::branches::Branches;
 use super::entry::Entry;
-use super::error::{BitcoinChainError, MAX_EXTRA_HEADERS};
+use super::error::{BitcoinChainError, MORE_HELD};
 use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::header::{BitcoinHeader, HashedHeader};
 use super::main_chain::{MEDIAN_BLOCKS, MainChain};
@@ -284,7 +284,7 @@ impl BitcoinChain {
         let (time, bits) = (fields.time(), fields.bits());
         let height = parent.entry.height.saturating_add(1);
         let held = self.held as u32;
-        let highest = self.main.lowest_height().saturating_add(held).saturating_add(MAX_EXTRA_HEADERS);
+        let highest = self.main.lowest_height().saturating_add(held).saturating_add(MORE_HELD);
         if height > highest {
             return Err(BitcoinChainError::Light { height });
         }
