@@ -28,7 +28,7 @@
 //!
 //! # A light client over a transport of your own
 //!
-//! `rpc::Client` says which JSON-RPC requests to send to an upstream, and checks the responses. It starts from a block
+//! `rpc::Client` lists the JSON-RPC requests to send to an upstream, and checks the responses. The client starts from a block
 //! that you trust:
 //!
 //! ```
@@ -58,7 +58,7 @@
 //!
 //! # Verifying data at hand
 //!
-//! [`verify`](mod@verify) says what a header, block, receipt or `eth_getProof` result proves by itself.
+//! [`verify`](mod@verify) reports what a header, block, receipt or `eth_getProof` result proves by itself.
 //!
 //! ```
 //! use rootlight::verify::verify_account;
@@ -85,7 +85,7 @@
 //!
 //! # Layers
 //!
-//! Each knows only those after it: `rpc -> engine -> dev -> local -> light -> exec -> evm -> verify -> state ->
+//! Each layer uses only those after it: `rpc -> engine -> dev -> local -> light -> exec -> evm -> verify -> state ->
 //! consensus -> trie -> types`.
 #![cfg_attr(not(test), no_std)]
 // docs.rs shows the feature that an item needs.

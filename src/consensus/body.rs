@@ -186,7 +186,7 @@ pub struct VerifiedReceipts {
 
 impl VerifiedReceipts {
     /// Checks the receipts against the receipts root of the header. Also checks the blooms and gas sums,
-    /// which hold in every valid block.
+    /// which are right in every valid block.
     pub fn check(
         header: &VerifiedHeader,
         receipts: Vec<Receipt>,

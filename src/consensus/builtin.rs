@@ -20,7 +20,7 @@ pub const REGTEST_GENESIS: B256 = b256!("8ea789fabef0dd4946ed53f001e7b6f8a8d0c22
 /// million). The reference node has announced a hard fork at least once a year; every release raises this
 /// height.
 pub const MAINNET_KNOWN_UNTIL: u64 = 10_500_000;
-/// Last height of the test network whose rules are known.
+/// Last height of the test network whose rules are known (see [`MAINNET_KNOWN_UNTIL`]).
 pub const TESTNET_KNOWN_UNTIL: u64 = 9_500_000;
 
 /// Mainnet's conditions for a start by work alone. The difficulty 4e21 is about half of the 7.45e21 of block 9,000,000 (June 2026; half
@@ -112,8 +112,8 @@ const REGTEST_FORKS: &[(Fork, u64)] = &[
 /// The number of devnet's hard forks.
 const DEVNET_FORKS: usize = 14;
 
-/// The two public keys whose signatures stood in for proof of work before RSKIP-98 (fallback blocks), uncompressed. They are the same on
-/// every network (`Constants` of the reference node).
+/// The two public keys whose signatures could replace proof of work before RSKIP-98 (fallback blocks), uncompressed. All networks have the
+/// same keys (`Constants` of the reference node).
 const FALLBACK_KEYS: [[u8; 65]; 2] = [
     hex!(
         "041e2b148c024770e19c4f31db2233cac791583df95b4d14a5e9fd4b38dc8254b3"
@@ -258,7 +258,7 @@ impl Network {
         Self::new(&TESTNET)
     }
 
-    /// The second test network, chain id 34. It has the genesis of the first one and no hard fork after
+    /// The second test network, chain id 34, with the genesis of the first one and no hard fork after
     /// arrowhead600.
     #[must_use]
     pub fn testnet2() -> Self {

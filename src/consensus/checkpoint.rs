@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::Network;
 use crate::types::{B256, U256};
 
-/// A block by number and hash, with its total difficulty if that is known.
+/// A block by number and hash, with its total difficulty if that is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Block number.

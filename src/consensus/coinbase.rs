@@ -16,7 +16,7 @@ pub const MIDSTATE_LEN: usize = 40;
 pub const MAX_TAG_POSITION: usize = 63;
 /// Most bytes after the commitment, as in the reference node.
 pub const MAX_TRAILING_BYTES: usize = 128;
-/// A coinbase transaction must be longer than this: 64 bytes could be an inner Merkle node.
+/// A coinbase transaction must have more bytes than this: an inner Merkle node has 64 bytes.
 pub const MIN_COINBASE_EXCLUDED: i64 = 64;
 /// Length of tag and hash, in bytes.
 const COMMITMENT_LEN: usize = MERGED_MINING_TAG.len() + 32;

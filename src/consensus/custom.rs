@@ -26,8 +26,8 @@
 //!   contracts of the network's rules, unless `genesis` or `genesisHash` is given.
 //! - `workStart` gives the conditions of a start by work alone ([`WorkStart`]). Its `from` is the newest hard
 //!   fork by default; its `headers` are 8,000 at most.
-//! - A network with the chain id and block 0 of its base is mined by the base's Bitcoin network, any other by none
-//!   that is known.
+//! - A network with the chain id and block 0 of its base is mined by the base's Bitcoin network. Of any other network, the Bitcoin
+//!   network is not known.
 //! - Numbers are JSON integers, or decimal or `0x` strings.
 
 use alloc::borrow::Cow;
@@ -62,7 +62,7 @@ pub enum NetworkFileError {
     /// A value is not a number, or is too large.
     #[error("network file: {field}: {value} is not a number in range")]
     Number { field: String, value: String },
-    /// A start by work compares more headers than a client keeps.
+    /// The start by work would compare more headers than a client keeps.
     #[error("network file: workStart.headers: {0}; at most {MAX_WORK_START_HEADERS} are allowed")]
     WorkStartHeaders(u64),
     /// The `genesis` object is invalid.

@@ -1,4 +1,4 @@
-//! Fallback blocks: blocks of low difficulty that a signature proves instead of work. They ended with RSKIP-98 (mainnet block 729,000).
+//! Fallback blocks: blocks of low difficulty that a signature proves instead of work. RSKIP-98 ended them (mainnet block 729,000).
 //!
 //! The Bitcoin header field of such a block contains `RLP([v, r, s])`: a signature of the header's hash for merged mining, by the first
 //! of a network's two fallback keys at even heights and by the second at odd ones.

@@ -145,8 +145,8 @@ impl ForkContext {
     }
 }
 
-/// The data at the end of a hash for merged mining, if the rules check them at this height. Those of block
-/// [`FORK_DETECTION_FIRST`] itself are not checked.
+/// The data at the end of a hash for merged mining, if the rules check them at this height. The rules do not check the data of block
+/// [`FORK_DETECTION_FIRST`] itself.
 #[must_use]
 pub fn compared_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
     if !header.shape.fork_detection || header.number <= FORK_DETECTION_FIRST {

@@ -135,7 +135,7 @@ const COWS: [Address; 10] = [
 const COW_BALANCE: U256 = uint!(1_000_000_000_000_000_000_000_000_000_000_U256);
 /// The Bridge starts with all 21 million RBTC, in wei.
 const BRIDGE_BALANCE: U256 = uint!(21_000_000_000_000_000_000_000_000_U256);
-/// The Bridge, the native contract that holds the coins which are not on Rootstock.
+/// The Bridge, the native contract that moves coins between Bitcoin and Rootstock. Its balance is the coins that are not on Rootstock.
 const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 
 impl Genesis {

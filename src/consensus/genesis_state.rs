@@ -16,13 +16,19 @@ pub const FIRST_NATIVE_CONTRACTS: [u64; 7] = [1, 2, 3, 4, 5, 0x0100_0006, 0x0100
 /// Native contracts that get an account when a later rule activates. An existing account is replaced by an
 /// empty one.
 pub const NATIVE_CONTRACTS: [(Rule, u64); 9] = [
+    // HDWalletUtils.
     (Rule::Rskip106, 0x0100_0009),
+    // BlockHeader.
     (Rule::Rskip119, 0x0100_0010),
+    // The curve alt_bn128.
     (Rule::Rskip137, 6),
     (Rule::Rskip137, 7),
     (Rule::Rskip137, 8),
+    // Blake2b.
     (Rule::Rskip153, 9),
+    // Environment.
     (Rule::Rskip203, 0x0100_0011),
+    // Addition and multiplication on secp256k1.
     (Rule::Rskip516, 0x0100_0016),
     (Rule::Rskip516, 0x0100_0017),
 ];

@@ -17,11 +17,11 @@ const BLOCK_LEN: usize = 64;
 const BITCOIN_VERSION: u32 = 0x2000_0000;
 /// Target in compact form (`nBits`) of the Bitcoin blocks created here, that of Bitcoin's regtest. No Rootstock rule checks it.
 const BITCOIN_BITS: u32 = 0x207f_ffff;
-/// A coinbase up to its outputs: version, and one input whose script holds height 1 and a name.
+/// A coinbase up to its outputs: version, one input whose script contains height 1 and a name, and the number of outputs.
 const COINBASE_START: &[u8] = b"\x01\0\0\0\x01\
 \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff\
 \x0c\x51\x0arootlight/\xff\xff\xff\xff\x02";
-/// The first output: 50 coins that anyone can spend.
+/// The first output: 50 coins and the script OP_TRUE, which every transaction may spend.
 const COINBASE_REWARD: &[u8] = &[0x00, 0xf2, 0x05, 0x2a, 0x01, 0, 0, 0, 1, 0x51];
 /// The second output: OP_RETURN and the push of tag and hash.
 const COINBASE_COMMITMENT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0x2b, 0x6a, 0x29];

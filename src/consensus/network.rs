@@ -24,7 +24,7 @@ pub struct Params {
     pub duration_limit: i32,
     /// Lowest difficulty.
     pub minimum_difficulty: U256,
-    /// Lowest difficulty from RSKIP-290 on. It differs on the public test networks only.
+    /// Lowest difficulty from RSKIP-290 on. Only the test networks have another one than before.
     pub minimum_difficulty_rskip290: U256,
     /// Highest difficulty of a signed fallback block (before RSKIP-98).
     pub fallback_max_difficulty: U256,
@@ -58,7 +58,7 @@ pub struct Params {
 
 /// Most bytes of extra data in a header other than genesis.
 pub const MAX_EXTRA_DATA: usize = 32;
-/// Lowest gas limit of a block.
+/// Lowest gas limit of a block, in gas.
 pub const MIN_GAS_LIMIT: u64 = 3_000_000;
 /// The gas limit moves by at most one part in this number from block to block.
 pub const GAS_LIMIT_DIVISOR: u64 = 1024;
@@ -68,7 +68,7 @@ pub const MIN_GAS_PRICE_DIVISOR: u64 = 100;
 pub const MAX_UNCLES: usize = 10;
 /// Greatest distance in blocks between an uncle's parent and the block that includes the uncle.
 pub const UNCLE_GENERATIONS: u64 = 7;
-/// Most sublists of a block's transactions that may run in parallel (RSKIP-144). Each ends at an edge, so a header has at most this many.
+/// Most sublists of a block's transactions that may run in parallel (RSKIP-144). A header has an edge for the end of each.
 pub const EXECUTION_THREADS: usize = 2;
 /// Without RSKIP-97, a block this many seconds after its parent has the minimum difficulty.
 pub const RESET_GAP: u64 = 600;
@@ -84,7 +84,7 @@ pub struct Network {
     pub genesis_hash: B256,
     /// Parameters of rules.
     pub params: Params,
-    /// The last block number whose rules are known. Later blocks need an update of this software.
+    /// The last block number whose rules this software has. Later blocks need an update.
     pub known_until: Option<u64>,
     /// Conditions of a start by work alone; `None` if work proves nothing on this network or they are unknown.
     pub work_start: Option<WorkStart>,
@@ -97,20 +97,20 @@ pub struct Network {
     eras: Vec<(u64, RuleSet)>,
 }
 
-/// The work of a network that is known in advance, for a start without a trusted block. None of it comes
-/// from an upstream.
+/// The work that a network is known to show, by which a client starts without a trusted block. These conditions are part of the software or
+/// of a network file; no upstream supplies them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkStart {
     /// Lowest difficulty of the block at which a chain starts. The work floor uses it instead of the difficulty
     /// of a checkpoint.
     pub difficulty: U256,
-    /// Lowest block to start at. It is not below the newest hard fork, because older rules require less work.
+    /// Lowest block to start at, not below the newest hard fork, because older rules require less work.
     pub from: u64,
     /// Number of headers between that block and the upstream's head. Their blocks must span at least a day.
     pub headers: u64,
 }
 
-/// Default number of headers in a start by work alone: those of two days, or of about one day at the target
+/// Default number of headers in a start by work alone: those of two days at a block every 30 seconds, or of about one day at the target
 /// spacing of 14 seconds.
 pub const WORK_START_HEADERS: u64 = 5_760;
 
@@ -189,14 +189,14 @@ impl Network {
         self
     }
 
-    /// The same network for blocks that are mined here on top of one of its blocks. Each of them has difficulty 1, whatever that
-    /// of its parent, and any time after it.
+    /// The same network for blocks that a development chain mines on top of one of its blocks. Each of these blocks has difficulty 1,
+    /// whatever the difficulty of its parent, and any time after its parent.
     #[cfg(feature = "dev")]
     #[must_use]
     pub fn mined_here(mut self) -> Self {
         let one = U256::from_limbs([1, 0, 0, 0]);
         self.params = Params {
-            // A block later than its parent moves the difficulty down by all of it, and so to the minimum.
+            // The difficulty of a block later than its parent falls by one part in 1, so to the minimum.
             duration_limit: 0,
             difficulty_divisor: 1,
             difficulty_divisor_rskip156: 1,

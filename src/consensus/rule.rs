@@ -156,7 +156,7 @@ rules! {
     Rskip170 = "rskip170" in Iris300,
     /// Return-data buffer cleared by call-like opcodes.
     Rskip171 = "rskip171" in Iris300,
-    /// Balance kept by contract creation.
+    /// Contract creation leaves the balance that the new address has.
     Rskip174 = "rskip174" in Iris300,
     /// Flyover peg-ins.
     Rskip176 = "rskip176" in Iris300,
@@ -168,7 +168,7 @@ rules! {
     Rskip181 = "rskip181" in Iris300,
     /// Peg-out refunds and events.
     Rskip185 = "rskip185" in Iris300,
-    /// Federation creation height kept.
+    /// Height at which a federation was created, stored by the Bridge.
     Rskip186 = "rskip186" in Iris300,
     /// Opcodes unknown to Ethereum removed.
     Rskip191 = "rskip191" in Iris300,

@@ -54,7 +54,7 @@ pub enum RuleError {
     /// The extra data are too long.
     #[error("extraData: {found} bytes, at most {MAX_EXTRA_DATA}")]
     ExtraData { found: usize },
-    /// The header is ahead of the clock. It may become valid later, so this proves no fault.
+    /// The header is ahead of the clock. The header may become valid later, so the error proves no fault.
     #[error("timestamp: {time} is more than {bound} s ahead of {now}")]
     Future { time: u64, now: u64, bound: u64 },
     /// Block time and Bitcoin time are too far apart (RSKIP-179).
@@ -319,7 +319,7 @@ fn bitcoin_time(input: &RuleInput<'_>) -> Result<(), RuleError> {
     if params.future_bound == 0 || !input.rules.has(Rule::Rskip179) {
         return Ok(());
     }
-    // `work` refuses a field that holds no Bitcoin header.
+    // A field that is too short for a Bitcoin header is refused by `work`.
     let Some(bitcoin) = BitcoinHeader::first_of(&input.header().bitcoin_header) else { return Ok(()) };
     let wide = input.rules.has(Rule::Rskip297);
     let bound = if wide { params.btc_time_bound_rskip297 } else { params.btc_time_bound };

@@ -48,7 +48,7 @@ pub enum UncleError {
 }
 
 impl UncleError {
-    /// Whether the error proves a fault of the sender or of the miner. It does not if the chain only lacks data, or if an uncle is ahead of
+    /// Whether the error proves a fault of the sender or of the miner; `false` if the chain only lacks data, or if an uncle is ahead of
     /// the clock.
     pub const fn is_misbehaviour(&self) -> bool {
         match self {

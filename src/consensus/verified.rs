@@ -1,4 +1,4 @@
-//! Headers that were checked, with the evidence for them. Answers of a light client rest on these types, which only checks construct.
+//! Headers that were checked, with the evidence for them. Only checks construct these types, and answers of a light client need them.
 
 use alloc::sync::Arc;
 use core::ops::Deref;
@@ -51,7 +51,7 @@ impl VerifiedHeader {
         Self { header, evidence: Evidence { origin, fork_detection } }
     }
 
-    /// Checks a header that was requested by its hash and is off the chain: the header must have its own proof of work and keep
+    /// Checks a header that was requested by its hash and is off the chain: the header must have its own proof of work and obey
     /// the rules that need no parent. The check proves nothing about the header's chain.
     ///
     /// # Errors

@@ -13,8 +13,8 @@ pub struct Account {
     pub nonce: u64,
     /// Balance in wei; 0 if there is a debt.
     pub balance: U256,
-    /// Wei by which the balance is negative. That happens because a transaction to the Bridge that was free of charge and fails is
-    /// charged without a check of the balance.
+    /// Wei by which the balance is negative. A balance becomes negative if a transaction to the Bridge that is free of charge fails: it is
+    /// then charged without a check of the balance.
     pub debt: U256,
     /// Flags. Bit 0 means hibernated; the reference node has never set it.
     pub flags: u32,

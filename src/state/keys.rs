@@ -81,7 +81,7 @@ pub fn slot_key_below(account: &[u8; ACCOUNT_KEY_LEN], slot: &U256) -> Vec<u8> {
 }
 
 /// The fact of which the value under this key is a part; `None` if the key is not one of an account. For the marker of a contract that
-/// is slot 0, because the marker lies on the path to every slot and so in its proof.
+/// is slot 0, because the marker is on the path to every slot, and so in its proof.
 pub fn fact_of(key: &[u8]) -> Option<StateKey> {
     let (account, rest) = key.split_at_checked(ACCOUNT_KEY_LEN)?;
     let address = Address::try_from(account.get(1 + BALANCING..)?).ok()?;

@@ -49,7 +49,7 @@ impl AccountState {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum StateError {
-    /// The data is not available. It has to be fetched and proven.
+    /// The data is not available; the host must fetch it.
     #[error("state is missing: {0:?}")]
     Missing(StateKey),
     /// The root commits to data that is invalid. Fetching the data again does not help.

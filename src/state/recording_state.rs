@@ -36,7 +36,7 @@ impl StateReader for RecordingState<'_> {
     }
 
     fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
-        // The marker lies on the path to every slot, so the proof of slot 0 includes it.
+        // The marker is on the path to every slot, so the proof of slot 0 includes it.
         self.note(StateKey::Storage(*address, U256::ZERO));
         self.base.is_contract(address)
     }

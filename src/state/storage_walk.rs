@@ -14,7 +14,7 @@ pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
 }
 
 /// As [`storage_words`], but `None` if there are more than `limit` words, or more trie nodes than `limit`
-/// words need, or if the trie lies above a base ([`Trie::above`]), whose words cannot be listed.
+/// words need, or if the trie is above a base ([`Trie::above`]), whose words cannot be listed.
 pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
     if trie.is_above_base() {
         return None;
@@ -43,7 +43,7 @@ pub struct StorageRange {
     pub next: Option<B256>,
 }
 
-/// At most `most` cells of an account, from the slot with the hash `start`, or the next higher one, on. `None` if the trie lies above a
+/// At most `most` cells of an account, from the slot with the hash `start`, or the next higher one, on. `None` if the trie is above a
 /// base ([`Trie::above`]), whose cells cannot be listed.
 pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) -> Option<StorageRange> {
     if trie.is_above_base() {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(storage_words_up_to(&trie, &mine, 9).map(|words| words.len()), Some(1));
     }
 
-    /// Pages of any length, from any place, are parts of the whole storage in the order of the hashes.
+    /// Pages of any length, from any hash on, are parts of the whole storage in the order of the hashes.
     #[test]
     fn pages_of_storage_follow_each_other() {
         let (mine, other, mut trie) = (Address::repeat_byte(1), Address::repeat_byte(2), Trie::new());

@@ -107,7 +107,7 @@ impl<S: NodeSource> StateReader for TrieState<S> {
         Ok(self.read_account(address)?.map(|account| account.state))
     }
 
-    /// The marker lies on the path to every slot, so the proof of any slot includes it.
+    /// The marker is on the path to every slot, so the proof of any slot includes it.
     fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
         let fact = StateKey::Storage(*address, U256::ZERO);
         Ok(self.walk(&storage_root_key(address), fact)? != Lookup::Absent)

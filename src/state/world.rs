@@ -389,7 +389,7 @@ impl World {
 }
 
 impl CachedAccount {
-    /// Adds the changes of the other overlay. Both may have changed different cells of the same contract;
+    /// Adds the changes of the other overlay. The two may have changed different cells of the same contract;
     /// everything else was changed by at most one of them.
     fn merge(&mut self, theirs: Self) {
         if theirs.wiped && !self.wiped {

@@ -17,7 +17,7 @@ pub struct TrieNodes<'t> {
     reachable: RefCell<BTreeMap<B256, StoredItem<'t>>>,
 }
 
-/// What a hash stands for.
+/// The content with a hash: a node or a long value.
 #[derive(Debug, Clone, Copy)]
 enum StoredItem<'t> {
     Node(&'t TreeNode),

@@ -33,5 +33,5 @@ pub const MAX_MULTIPROOF_KEYS: usize = 65_536;
 /// at most 24,576, and a call seldom touches more than some hundred contracts.
 pub const MAX_LONG_VALUE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Most bytes in one set of proven nodes, which can be merged from several proofs; bounds the memory of one message.
+/// Most bytes in one set of proven nodes, which can be merged from several proofs. Bounds the memory of the set.
 pub const MAX_PROVEN_BYTES: usize = 128 * 1024 * 1024;

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, Bytes, keccak256};
 
 /// Nodes and long values by their hash. Only [`verify_multiproof`] and [`connected`] add bytes, so each entry
-/// has the hash of its key and was reached from a root. The set holds at most [`MAX_PROVEN_BYTES`].
+/// has the hash of its key and was reached from a root. The set has at most [`MAX_PROVEN_BYTES`].
 #[derive(Clone, Debug, Default)]
 pub struct ProvenNodes {
     /// Positions in `nodes`. All maps of this file have one type, because each type adds three kilobytes to the browser
@@ -247,7 +247,7 @@ impl<'a> MultiproofNodes<'a> {
         Ok(())
     }
 
-    /// Adds the long values to `proven`. Each must have been reached and must have the length stated in its
+    /// Adds the long values to `proven`. Each value must have been reached and must have the length stated in its
     /// node.
     fn take_values(&self, values: &[impl AsRef<[u8]>], proven: &mut ProvenNodes) -> Result<(), ProofError> {
         let mut bytes = 0usize;

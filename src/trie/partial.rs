@@ -105,7 +105,7 @@ mod tests {
         assert!(matches!(PartialTrie::new(&nodes, trie.root(), &|| true), Err(LoadError::Interrupted)));
     }
 
-    /// A value of more than 32 bytes lies beside its node, which may be an embedded one.
+    /// A value of more than 32 bytes is stored apart from its node, which may be an embedded one.
     #[test]
     fn a_part_without_a_long_value_is_not_whole() {
         for keys in [&[&[1][..], &[2]][..], &[&[1, 1], &[1, 2], &[9; 8]], &[&[7]]] {

@@ -33,7 +33,7 @@ impl Trie {
         Self { top: None, below: Some(Overlaid::new(base)) }
     }
 
-    /// Whether this trie lies above a base ([`Self::above`]).
+    /// Whether this trie is above a base ([`Self::above`]).
     pub fn is_above_base(&self) -> bool {
         self.below.is_some()
     }

@@ -1,10 +1,10 @@
-//! A block by number and hash.
+//! A block by number and hash, as facts and requests name it.
 
 use core::fmt;
 
 use alloy_primitives::B256;
 
-/// A block by number and hash. Both are needed: upstreams are asked by number, and their responses are checked by hash.
+/// A block by number and hash. Requests to upstreams need the number, and the checks of their responses the hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockRef {
     /// Height.

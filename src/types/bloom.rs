@@ -1,4 +1,4 @@
-//! The 2048-bit bloom of logs: three bits for the log's address and for each topic.
+//! The 2048-bit bloom of logs: three bits for each log's address and for each topic.
 //!
 //! Bit `i` counts from the least significant bit of the 256-byte big-endian value.
 
@@ -14,7 +14,7 @@ pub fn accrue_log(bloom: &mut Bloom, log: &Log) {
     }
 }
 
-/// The bloom of a receipt.
+/// The bloom of a receipt's logs.
 pub fn logs_bloom<'a>(logs: impl IntoIterator<Item = &'a Log>) -> Bloom {
     let mut bloom = Bloom::ZERO;
     for log in logs {
@@ -23,7 +23,7 @@ pub fn logs_bloom<'a>(logs: impl IntoIterator<Item = &'a Log>) -> Bloom {
     bloom
 }
 
-/// Whether a bloom can hold an address or topic; `false` proves that no log has it.
+/// Whether logs with this bloom may have an address or topic; `false` proves that no log has it.
 pub fn may_contain(bloom: &Bloom, item: &[u8]) -> bool {
     bloom.contains_input(BloomInput::Raw(item))
 }

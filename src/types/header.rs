@@ -247,7 +247,7 @@ impl Header {
         self.complete_mining_hash(self.mining_base_hash())
     }
 
-    /// Computes [`Self::hash_for_merged_mining`] from a known [`HeaderHashes::mining_base`].
+    /// Computes [`Self::hash_for_merged_mining`] from [`HeaderHashes::mining_base`].
     pub fn complete_mining_hash(&self, mining_base: B256) -> Result<B256, HeaderError> {
         if !self.shape.fork_detection {
             return Ok(mining_base);
@@ -293,20 +293,20 @@ fn mining_prefix(hash: &B256) -> &[u8] {
 /// The 12 bytes after the last tag that is followed by this hash. The search covers the whole field, the
 /// midstate included.
 fn find_fork_detection(coinbase: &[u8], mining_base: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
-    const TAG: usize = MERGED_MINING_TAG.len();
+    const TAG_LEN: usize = MERGED_MINING_TAG.len();
     let prefix = mining_prefix(mining_base);
     let start = coinbase
-        .windows(TAG + MINING_PREFIX_LEN)
+        .windows(TAG_LEN + MINING_PREFIX_LEN)
         .rposition(|window| {
-            let (tag, hash) = window.split_at(TAG);
+            let (tag, hash) = window.split_at(TAG_LEN);
             // The first byte alone rules out nearly every window.
             tag.first() == MERGED_MINING_TAG.first() && tag == MERGED_MINING_TAG && hash == prefix
         })?
-        .checked_add(TAG + MINING_PREFIX_LEN)?;
+        .checked_add(TAG_LEN + MINING_PREFIX_LEN)?;
     coinbase.get(start..)?.first_chunk::<FORK_DETECTION_LEN>().copied()
 }
 
-/// A header with its hash. It can only be created by computing the hash.
+/// A header with its hash, which is always computed from the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedHeader {
     header: Header,

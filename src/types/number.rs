@@ -108,7 +108,7 @@ impl RawUint {
         Self { value, len: len.max(byte_len(&value)) }
     }
 
-    /// Reads big-endian bytes and keeps their number, leading zeros included.
+    /// Reads big-endian bytes. The byte form keeps its length, leading zeros included.
     pub fn from_be_slice(bytes: &[u8], field: &'static str) -> Result<Self, FieldError> {
         let too_large = FieldError::new(field, FieldRule::TooLarge(256));
         let len = u32::try_from(bytes.len()).map_err(|_| too_large.clone())?;

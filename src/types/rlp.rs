@@ -56,7 +56,7 @@ impl<'a> RlpReader<'a> {
     pub fn next_raw(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
         let start = self.rest;
         let header = Header::decode(&mut self.rest).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))?;
-        // `decode` has checked that the input holds the whole payload.
+        // `decode` has checked that the whole payload is there.
         self.rest = self.rest.get(header.payload_length..).unwrap_or(&[]);
         Ok(start.get(..start.len().saturating_sub(self.rest.len())).unwrap_or(&[]))
     }

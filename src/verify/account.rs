@@ -233,12 +233,13 @@ fn storage_hash(
     let proven = match lookup_node(nodes, root, &storage_root_key(&proof.address)) {
         Ok(Some(node)) => node.hash,
         Ok(None) => EMPTY_ROOT,
-        // The account's node has the hash of its left child. That child is the node at the storage prefix, because every
-        // contract has a value there, unless an account has storage without that value.
+        // The nodes end at the account, which has the hash of its left child. An account whose storage begins below the storage prefix
+        // would have this child too, but no node at the prefix.
         Err(WalkError::Missing(_)) if stated == EMPTY_ROOT => {
             report.not_proven.push(NotProven::StorageHash);
             return Ok(());
         }
+        // The left child of a contract is the node at the storage prefix, because every contract has a value there.
         Err(WalkError::Missing(hash)) => hash,
         Err(error) => return Err(CheckFailure::new(Rule::StateProof, "storageHash", error)),
     };

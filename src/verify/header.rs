@@ -13,7 +13,7 @@ use crate::consensus::{
 };
 use crate::types::SealedHeader;
 
-/// Most headers of one document: those of a week, at a block every 30 seconds. They fit the longest document.
+/// Most headers of one document: those of a week, at a block every 30 seconds, which fit the longest document.
 const MAX_HEADERS: usize = 20_160;
 
 /// Checks a header, or an array of consecutive headers.

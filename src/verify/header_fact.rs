@@ -20,7 +20,7 @@ pub enum HeaderFact {
     Header(Box<SealedHeader>),
     /// The header is the genesis of the network with this name.
     Genesis(String),
-    /// The header has its proof of work (or signature) for this difficulty, and keeps the rules that need no other block.
+    /// The header has its proof of work (or signature) for this difficulty, and obeys the rules that need no other block.
     Sealed(Seal, U256),
     /// Consecutive headers: each with its proof of work, each the child of the one before.
     Headers {
@@ -33,7 +33,7 @@ pub enum HeaderFact {
     },
     /// The header has this root.
     Root(RootKind, B256),
-    /// The number of transactions, which are proven in order. Those of genesis (none) need no root.
+    /// The number of transactions, which are proven in order. Genesis has none, for which no root is needed.
     Transactions {
         /// Number of transactions.
         count: usize,

@@ -12,7 +12,7 @@ use crate::consensus::{HeaderCandidate, Network, Rule, Seal};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeaderRules {
-    /// Names of the rules that were checked and kept.
+    /// Names of the rules that were checked, and that the header obeys.
     pub checked: Vec<&'static str>,
     /// Names of the rules that compare a header with its parent, or with earlier ancestors.
     pub need_parent: Vec<&'static str>,

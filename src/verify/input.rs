@@ -20,7 +20,7 @@ use crate::types::{B256, Bytes, U256};
 /// contains the result.
 const MAX_WRAPPINGS: usize = 2;
 
-/// Longest quotation of a JSON-RPC error, in characters.
+/// Longest quotation of a JSON-RPC error in a report, in characters; the rest is cut off.
 const MAX_QUOTED: usize = 300;
 
 /// Most trie nodes of one list, and most storage slots of one account. Longer lists are refused while they are read.

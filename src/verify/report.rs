@@ -83,7 +83,7 @@ pub struct CheckFailure {
     pub rule: Rule,
     /// The part of the document that was checked, for instance `accountProof`; `input` if the document cannot be read.
     pub what: &'static str,
-    /// The fault, in words. It may quote the document.
+    /// The fault, in words, which may quote the document.
     pub reason: String,
 }
 

@@ -21,7 +21,7 @@ use crate::types::{B256, U256};
 pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
 /// Headers that a server holds for clients that start at the built-in block: those of two and a half years, 20 MB.
 pub const SERVED_BITCOIN_HEADERS: u32 = 64 * PERIOD;
-/// Seconds that a header may be ahead of the clock.
+/// Seconds that a header may be ahead of the clock: two hours, as Bitcoin's nodes allow.
 const MAX_AHEAD: u64 = 2 * 60 * 60;
 
 /// Fewest blocks whose rate [`BitcoinChain::is_slow`] judges. If miners find blocks at half of Bitcoin's rate, 36 blocks in a row
@@ -40,7 +40,7 @@ pub struct BitcoinChain {
     held: usize,
     /// The target of the tip's period, or of the first period while there is no header.
     period: TargetOfBits,
-    /// Most work that a reorganisation may remove: that of a period at the greatest difficulty since the start. It never falls, so
+    /// Most work that a reorganisation may remove: that of a period at the greatest difficulty since the start. The number never falls, so
     /// that blocks of little work after a false change of the target do not make a branch too deep.
     most_removed: U256,
 }
@@ -112,7 +112,7 @@ impl BitcoinChain {
         &self.network.checkpoint
     }
 
-    /// Checks a header as the child of one that is held, and inserts it. `now` is in seconds since 1970.
+    /// Checks a header as the child of a held one, and inserts it. `now` is in seconds since 1970.
     ///
     /// # Errors
     /// [`BitcoinChainError`]; the chain is unchanged.
@@ -148,8 +148,8 @@ impl BitcoinChain {
         Ok(BitcoinInserted::Extended)
     }
 
-    /// Checks a header as the child of the tip, and puts it on top. This is [`Self::insert_hashed`] for a chain that has no
-    /// branches and gets none.
+    /// Checks a header as the child of the tip, and puts it on top: [`Self::insert_hashed`] for a chain without branches, whose headers
+    /// come in order.
     ///
     /// # Errors
     /// As [`Self::insert`]; [`BitcoinChainError::Unlinked`] if it is not the child of the tip.
@@ -243,8 +243,8 @@ impl BitcoinChain {
         self.main.height_of_work(self.main.tip().work.saturating_sub(self.most_removed))
     }
 
-    /// Whether neither branches nor a personal checkpoint need the lowest entry. They do not if no branch may leave the heaviest chain
-    /// below `end`, the lowest end of a period that is more than a period above the lowest entry.
+    /// Whether neither branches nor a personal checkpoint need the lowest entry. The entry is not needed if no branch may leave the
+    /// heaviest chain below `end`, the lowest end of a period that is more than a period above the lowest entry.
     fn can_drop_lowest(&self) -> bool {
         let start = self.start().height;
         let above = self.main.lowest_height().saturating_sub(start).saturating_add(PERIOD);
@@ -423,8 +423,8 @@ impl BitcoinChain {
     }
 
     /// Whether the newest 36 or more blocks are slow: since the block below them, miners at the difficulty of the lowest of these blocks
-    /// would have shown more than four times their work. This finds a false chain that leaves Bitcoin's at an old block, of which a few
-    /// new blocks would be enough otherwise.
+    /// would have shown more than four times their work. A false chain that leaves Bitcoin's at an old block is slow; without this test, a
+    /// few new blocks on that old block would be enough.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         let (tip, start) = (self.main.tip(), self.start());

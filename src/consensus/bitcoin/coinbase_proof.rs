@@ -17,7 +17,7 @@ use crate::types::{B256, MERGED_MINING_TAG};
 /// Most bytes of a coinbase transaction, witness data included. Pools that pay hundreds of miners in the coinbase need
 /// up to 30 kB; Bitcoin relays no transaction above 100 kB.
 pub const MAX_COINBASE_LEN: usize = 100_000;
-/// Least bytes of a coinbase transaction: 64 bytes could be an inner Merkle node.
+/// Least bytes of a coinbase transaction: an inner Merkle node has 64 bytes, and could be passed off as a shorter transaction.
 pub const MIN_COINBASE_LEN: usize = 65;
 /// Length of a SHA-256 block, in bytes.
 pub(super) const SHA256_BLOCK: usize = 64;
@@ -162,6 +162,7 @@ impl CoinbaseProof<'_> {
                 (leaf, last_tag(tail).ok_or(CoinbaseProofError::WholeNeeded)?)
             }
         };
+        // Limited to 30 levels, also for blocks from before RSKIP-180.
         let (root, expected) = (branch_root(self.branch, leaf, true)?, header.merkle_root());
         if root != expected {
             let (computed, expected) = (reversed(&root), reversed(&expected));
@@ -283,7 +284,7 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(number))
     }
 
-    /// As many bytes as the number before them says.
+    /// A number in compact form, and as many bytes as it states; returns the bytes.
     fn counted(&mut self) -> Option<&'a [u8]> {
         let length = self.count()?;
         self.take(usize::try_from(length).ok()?)

@@ -38,7 +38,7 @@ fn compress(state: &mut [u32; 8], block: &[u8; BLOCK_LEN]) {
     compress256(state, core::slice::from_ref(block.into()));
 }
 
-/// The hash that a state stands for after the last block.
+/// The hash of which this is the state after the last block.
 fn hash_of(state: [u32; 8]) -> B256 {
     let mut out = [0u8; 32];
     // With arrays the compiler swaps the bytes of all words at once; with slices, a hash of a header takes a third longer.

@@ -10,7 +10,7 @@ use crate::types::{B256, U256};
 /// Number of buckets that hashes fall into. Their 32 kB fit the cache of one processor core.
 const BUCKETS: usize = 1 << 13;
 
-/// Number of blocks below a header whose median time the header's time must exceed.
+/// Number of blocks below a header whose median time the header's time must exceed, a rule of Bitcoin.
 pub(super) const MEDIAN_BLOCKS: usize = 11;
 
 /// The entries of the heaviest chain, from the lowest one in memory to the tip. There is always at least one entry.

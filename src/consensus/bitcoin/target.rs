@@ -1,4 +1,4 @@
-//! Targets in compact form (`nBits`), the work that a target stands for, and the change of target after a period.
+//! Targets in compact form (`nBits`), the work of a block with a target, and the change of target after a period.
 
 use crate::types::U256;
 
@@ -80,6 +80,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The highest target of Bitcoin's mainnet, in compact form.
     const MAINNET_LIMIT: u32 = 0x1d00_ffff;
 
     /// Examples of Bitcoin Core's tests of the compact form.
@@ -153,6 +154,7 @@ mod tests {
     /// Numbers as bytes, the least significant first, with the operations of primary school: nothing here is shared with the code
     /// above.
     mod model {
+        /// Digits of a number: 256 bits, and 128 more for products.
         pub(super) const LEN: usize = 48;
         pub(super) type Number = [u8; LEN];
 

@@ -15,11 +15,11 @@ const INPUT_SCRIPT_AT: usize = 41;
 /// Total length of both scripts in a 64-byte transaction, in bytes.
 const SCRIPTS_LEN: u8 = 4;
 
-/// Whether an inner Merkle node could be read as a 64-byte transaction. Such a transaction, which is a leaf, could be passed off as an
-/// inner node, and a false transaction proven below it.
+/// Whether an inner Merkle node could be read as a 64-byte transaction. An attacker could pass off a transaction of this shape, which is a
+/// leaf, as an inner node, and prove a false transaction below it.
 ///
-/// The reference node reads the two child hashes in display order, one after the other, rather than the bytes that are
-/// hashed; so does this code. Both hashes are given in internal byte order.
+/// Like the reference node, this function reads the two child hashes in display order, one after the other, rather than the bytes that
+/// are hashed. `left` and `right` are in internal byte order.
 #[must_use]
 pub fn looks_like_transaction(left: &B256, right: &B256) -> bool {
     // Most nodes need no further check: 255 of 256 random nodes do not state one input.

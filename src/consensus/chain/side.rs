@@ -1,4 +1,4 @@
-//! Headers off the canonical chain, ordered by work.
+//! Headers off the canonical chain, ordered by work, so that the lightest branch can be dropped.
 
 use alloc::collections::VecDeque;
 
@@ -22,6 +22,7 @@ impl SideHeaders {
         }
     }
 
+    /// The header with the least work.
     pub(super) fn lightest(&self) -> Option<B256> {
         self.0.front().map(|(_, hash)| *hash)
     }

@@ -22,7 +22,7 @@ struct Family<'a> {
 }
 
 impl ChainView {
-    /// Work of a block's uncles, if they keep every uncle rule and the block itself was checked by every rule. The commitment in the
+    /// Work of a block's uncles, if they obey every uncle rule and the block itself was checked by every rule. The commitment in the
     /// header is not enough: a header may commit to a list that names one header twice, or the block's own ancestors. `now` is the wall
     /// clock in seconds since 1970.
     pub fn uncle_work(&self, block: &B256, uncles: &VerifiedUncles, now: u64) -> Option<U256> {
@@ -57,7 +57,7 @@ impl ChainView {
         Ok(())
     }
 
-    /// The ancestors from the parent down to seven blocks below the block, as far as they are kept.
+    /// The ancestors from the parent down to seven blocks below the block, as far as the chain has them in memory.
     fn family(&self, entry: &ChainEntry) -> Family<'_> {
         let block = entry.number();
         let oldest = block.saturating_sub(UNCLE_GENERATIONS);

@@ -3,8 +3,8 @@
 use super::entry::ChainEntry;
 use crate::types::{B256, U256};
 
-/// The highest restored header whose proof of work this run has not checked. It is canonical. No header from the base up to this one
-/// counts as work.
+/// The highest restored header whose proof of work this run has not checked. The header is canonical. No header from the base up to this
+/// one counts as work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnprovenTip {
     pub(super) number: u64,

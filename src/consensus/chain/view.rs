@@ -139,8 +139,8 @@ impl ChainView {
         Some(all.saturating_sub(below))
     }
 
-    /// An entry whose work above the base is available. It is not for a header that was dropped and then added by
-    /// [`Self::add_ancestor`], which counts it as no work.
+    /// An entry whose work above the base is available; `None` for a header that was dropped and then added by
+    /// [`Self::add_ancestor`], whose entry has no work.
     fn weighed(&self, hash: &B256) -> Option<&Arc<ChainEntry>> {
         let has_work = |number: u64| number >= self.lowest || number <= self.base.number;
         self.entries.get(hash).filter(|entry| has_work(entry.number()))

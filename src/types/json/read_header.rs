@@ -114,7 +114,7 @@ pub fn block_from_json(
     raw.block(header, chain_id)
 }
 
-/// Reads a block whose header is already known from its raw encoding. Its JSON may not show enough to rebuild
+/// Reads a block whose header was decoded from its raw encoding, because the JSON of some blocks does not show enough to rebuild
 /// the header.
 pub fn block_with_header(json: &str, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
     let raw = RawBlock::from_json(json).map_err(|error| JsonError::of("block", &error))?;

@@ -9,7 +9,7 @@ use super::write_hex::{self as write, Data, Quantity};
 use super::write_transaction::RpcTransaction;
 use crate::types::header::{EMPTY_UNCLES_HASH, Header, HeaderVersion, SealedHeader};
 
-/// The transactions of a block in the form that the request asked for.
+/// The transactions of a block, in the form that a caller's parameter selects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum RpcTransactions {
