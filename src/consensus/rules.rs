@@ -79,7 +79,7 @@ pub enum RuleError {
     Work(#[from] PowError),
 }
 
-/// What the rules read: the header to check, and its surroundings. A rule whose input is `None` passes.
+/// The input of the rules: the header to check, its network, its parent and the clock. A rule whose input is `None` passes.
 pub(super) struct RuleInput<'a> {
     pub(super) candidate: &'a HeaderCandidate,
     /// The verified parent with its hash; `None` if the header is checked by itself.

@@ -20,12 +20,12 @@ pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Opti
         return None;
     }
     let prefix = storage_root_key(address);
-    let start = prefix.len().saturating_add(BALANCING);
+    let slot_at = prefix.len().saturating_add(BALANCING);
     let mut words = BTreeMap::new();
     // A binary trie with n values has fewer than 2n nodes. One more node is that of the storage-root marker at the prefix itself.
     let nodes = limit.saturating_mul(2).saturating_add(1);
     let whole = trie.for_each_below(&prefix, nodes, &mut |key, value| {
-        let slot = key.get(start..).and_then(U256::try_from_be_slice);
+        let slot = key.get(slot_at..).and_then(U256::try_from_be_slice);
         if let (Some(slot), Some(word)) = (slot, U256::try_from_be_slice(value)) {
             words.insert(slot, word);
         }

@@ -47,6 +47,7 @@ impl Branches {
         self.0.values()
     }
 
+    /// Adds a header whose branch leaves the main chain after the height `fork`.
     pub(super) fn insert(&mut self, entry: Entry, fork: u32) {
         self.0.insert(entry.hash, BranchHeader { entry, fork, kept: false });
     }
@@ -108,14 +109,15 @@ impl Branches {
         for hash in core::iter::once(newest).chain(downward.iter().map(|(_, hash)| hash)) {
             match left.checked_sub(self.keep(hash, left)) {
                 Some(fewer) => left = fewer,
+                // The branch does not fit; it and all lighter ones are dropped.
                 None => break,
             }
         }
         self.0.retain(|_, branched| core::mem::take(&mut branched.kept));
     }
 
-    /// Marks a header and the headers below it on its branch to be kept, if at most `most` of them were not marked before. Returns
-    /// how many were not, also if there are more.
+    /// Marks a header and the headers below it on its branch to be kept, if at most `most` of them were not marked before. Returns how
+    /// many were not marked before, also if there are more than `most`.
     fn keep(&mut self, hash: &B256, most: usize) -> usize {
         let mut branch = Vec::new();
         let mut next = *hash;

@@ -45,7 +45,7 @@ pub struct BitcoinChain {
     most_removed: U256,
 }
 
-/// A target in compact form, and what follows from it.
+/// A target in compact form, decoded, and the work of a block with this target.
 #[derive(Debug, Clone, Copy)]
 struct TargetOfBits {
     bits: u32,
@@ -133,6 +133,7 @@ impl BitcoinChain {
         self.insert_as(header.header(), header.hash(), now)
     }
 
+    /// Does what [`Self::insert`] does with a header of this hash.
     fn insert_as(
         &mut self,
         header: &[u8; HEADER_LEN],
@@ -293,7 +294,7 @@ impl BitcoinChain {
             return Err(BitcoinChainError::Bits { height, found: bits, expected });
         }
         let is_met = |target: &U256| hash_number(hash) <= *target;
-        // Only a header on a branch can state another target than the current period, whose target is decoded already.
+        // Most headers state the target of `period`, which is decoded already; the first of a period and those on branches may not.
         let decoded = || target_of(bits).unwrap_or_default();
         if !(if bits == self.period.bits { is_met(&self.period.target) } else { is_met(&decoded()) }) {
             return Err(BitcoinChainError::HashAboveTarget { height, hash: *hash, bits });

@@ -83,6 +83,7 @@ impl MainChain {
         self.lowest.height
     }
 
+    /// The entry at a height.
     pub(super) fn at(&self, height: u32) -> Option<&Entry> {
         match height.checked_sub(self.lowest.height)?.checked_sub(1) {
             None => Some(&self.lowest),
@@ -96,6 +97,7 @@ impl MainChain {
         self.above.iter().rev().chain([&self.lowest]).skip(above)
     }
 
+    /// The entry with this hash. The search goes down its bucket, and ends below the lowest entry.
     pub(super) fn by_hash(&self, hash: &B256) -> Option<&Entry> {
         let mut entry = self.at(*self.buckets.get(bucket_of(hash))?)?;
         while entry.hash != *hash {

@@ -17,7 +17,7 @@ impl HeaderChain {
     /// Checks a header by every header rule as the child of a header of this chain, and inserts it.
     ///
     /// `now` is the wall clock in seconds since 1970; without it headers ahead of the clock are accepted. Fork detection data (RSKIP-110)
-    /// are compared as far as the chain has the ancestors; the evidence of the result says how far.
+    /// are compared as far as the chain has the ancestors; the evidence of the result states how far.
     pub fn insert(&mut self, candidate: HeaderCandidate, now: Option<u64>) -> Result<Inserted, ChainError> {
         let (number, hash) = (candidate.header().number, candidate.header().hash());
         if let Some(known) = self.view.by_hash(&hash) {
@@ -32,7 +32,7 @@ impl HeaderChain {
 
     /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without inserting it: for
     /// callers that have more to check before the head may move. Fork detection data are compared with the ancestors that
-    /// the chain had at the last [`Self::insert`], so a caller must not use [`Self::prepend`] since then.
+    /// the chain had at the last [`Self::insert`], so a caller must not have used [`Self::prepend`] since.
     pub fn check_block(
         &self,
         candidate: HeaderCandidate,
@@ -51,8 +51,7 @@ impl HeaderChain {
         Ok(CheckedHeader(entry))
     }
 
-    /// Inserts a block that [`Self::check_block`] has checked on this chain. Nothing else may have been inserted in
-    /// between.
+    /// Inserts a block that [`Self::check_block`] has checked on this chain. No other header may have been inserted since the check.
     pub fn accept(&mut self, block: CheckedHeader) -> Inserted {
         match self.view.by_hash(&block.0.hash()) {
             Some(known) => Inserted { header: known.clone(), change: HeadChange::Known },
@@ -86,7 +85,7 @@ impl HeaderChain {
         Inserted { header, change }
     }
 
-    /// Checks a header by every header rule; returns its new entry.
+    /// Checks a header by every header rule; returns its new entry. `number` is that of the header.
     pub(super) fn check(
         &self,
         candidate: HeaderCandidate,
@@ -98,7 +97,7 @@ impl HeaderChain {
         })
     }
 
-    /// Checks a header by the rules that `judge` runs; returns its new entry. `judge` says why the header is accepted.
+    /// Checks a header by the rules that `judge` runs, which returns why the header is accepted. Returns the header's new entry.
     pub(super) fn check_by(
         &self,
         candidate: HeaderCandidate,
@@ -135,6 +134,7 @@ impl HeaderChain {
             work: parent.work.saturating_add(header.difficulty.value()),
             uncles: no_uncles(&header),
             header,
+            // Computed below, from the other fields.
             proven: ProvenUncleWork { above: 0, work: U256::ZERO },
         };
         entry.proven = entry.proven_after(&parent.proven);
@@ -187,6 +187,7 @@ impl HeaderChain {
             self.view.lowest = lowest.saturating_add(1);
             let Some(hash) = self.view.canonical.get(&lowest).copied() else { continue };
             let canonical_child = self.view.canonical.get(&self.view.lowest).copied();
+            // Side branches go together with the canonical header below them.
             for child in self.take_children(&hash) {
                 if Some(child) != canonical_child {
                     self.drop_branch(child);

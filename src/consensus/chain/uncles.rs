@@ -70,6 +70,7 @@ impl ChainView {
         Family { block, ancestors }
     }
 
+    /// Checks the uncle at `index` of a block's list by every uncle rule.
     fn check_uncle(
         &self,
         family: &Family<'_>,
@@ -78,7 +79,7 @@ impl ChainView {
         now: Option<u64>,
     ) -> Result<(), UncleError> {
         let (number, hash, block) = (uncle.number, uncle.hash(), family.block);
-        // The uncle's parent is at most `UNCLE_GENERATIONS` blocks below the block, so the uncle is one block less.
+        // The uncle's parent is at most `UNCLE_GENERATIONS` blocks below the block, so the uncle is below the block by one less at most.
         let in_range = number < block && number.saturating_add(UNCLE_GENERATIONS) > block;
         if !in_range {
             return Err(UncleError::Generation { index, number, block });
@@ -149,6 +150,7 @@ impl HeaderChain {
     /// Records proven uncles of a block, and updates the sums of proven uncle work of the blocks above it.
     fn count_uncles(&mut self, entry: &ChainEntry, uncles: Arc<VerifiedUncles>) {
         let mut changed = ChainEntry { uncles: Some(uncles), ..entry.clone() };
+        // The block was a gap in the sums of the blocks above it, which began anew there.
         let (hash, gap) = (entry.hash(), entry.number());
         let parent = self.view.entries.get(&entry.parent()).map(|parent| parent.proven);
         let Some(parent) = parent.filter(|_| gap > self.view.base.number) else {

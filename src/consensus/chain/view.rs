@@ -219,7 +219,8 @@ impl ChainView {
             }
             let skip = skip_height(at.number());
             let parents_skip = skip_height(at.number().saturating_sub(1));
-            // The parent's skip link may lead further without passing the target.
+            // The parent's skip link may lead further without passing the target. The step to the parent is worth it if that link leads
+            // more than two blocks further.
             let better_by_parent = parents_skip >= number && parents_skip.saturating_add(2) < skip;
             let by_skip = skip == number || (skip > number && !better_by_parent);
             at = self.entries.get(&if by_skip { at.skip } else { at.parent() })?;
