@@ -1,4 +1,4 @@
-//! Askers: who sends messages, so who owns filters and transactions that wait for a block, and with whom limits are shared.
+//! Askers: the senders of messages, who own filters and transactions that wait for a block, and to whom limits apply.
 
 use core::ops::Range;
 
@@ -49,8 +49,8 @@ impl Asker {
         self.page != 0 && self.page & 1 == 0
     }
 
-    /// The asker to which limits of work and memory count this one. All pages of a caller without an origin count as one. All askers
-    /// with the same API key count as one too, because a page that has a key was given the key.
+    /// The asker whose limits of work and memory apply to this one. All pages without an origin of one caller share limits. All askers
+    /// with the same API key share limits too, because a page that has a key was given the key.
     #[must_use]
     pub fn quota_owner(self) -> Self {
         let page = match self.page {

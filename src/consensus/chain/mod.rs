@@ -45,7 +45,7 @@ pub const MAX_SIDE_HEADERS: usize = 4_096;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ChainError {
-    /// The header starts a chain that the checkpoint does not name.
+    /// The first header of the chain is not the block that the checkpoint names.
     #[error("checkpoint: block {number} {hash}, found block {found_number} {found_hash}")]
     Checkpoint { number: u64, hash: B256, found_number: u64, found_hash: B256 },
     /// The header is above the last block whose rules this version knows. No upstream is to blame.
