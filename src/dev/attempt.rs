@@ -1,19 +1,20 @@
-//! Changes of the development chain that are undone as a whole if they fail.
+//! Changes of the development chain that are undone as a whole if they fail: handlers of methods and the miner make each change of
+//! several steps inside [`DevChain::attempt`], or between [`DevChain::begin`] and [`DevChain::end`].
 
 use alloc::boxed::Box;
 
 use super::chain::DevChain;
 
 impl DevChain {
-    /// Begins a change that may fail half-way. Returns a copy of the chain, which the caller passes to [`Self::end`]; `None`
-    /// inside of another change, which then decides whether all of it stays.
+    /// Begins a change that may fail half-way. Returns a copy of the chain, which the caller passes to [`Self::end`]. Returns
+    /// `None` inside of another change: the end of the outer change then decides whether the inner one stays too.
     #[must_use]
     pub fn begin(&mut self) -> Option<Box<Self>> {
         if self.is_changing {
             return None;
         }
         if let Some(bitcoin) = &self.bitcoin {
-            // Readers do not see the blocks of the change before it ends.
+            // `false`: readers do not see the Bitcoin blocks of the change before it ends.
             bitcoin.begin(false);
         }
         let before = Box::new(self.clone());

@@ -16,7 +16,8 @@ const MAX_TRANSACTIONS: u64 = 100_000;
 pub struct Submission {
     /// Header, coinbase and Merkle branch.
     pub(super) work: BitcoinWork,
-    /// The hash after the last `RSKBLOCK:` tag in the coinbase. Zero, which no work has, if there is no tag.
+    /// The hash after the last `RSKBLOCK:` tag in the coinbase, which names the mined block. Zero, which is no block's hash, if there
+    /// is no tag.
     pub(super) named: B256,
 }
 
@@ -59,7 +60,7 @@ impl Submission {
     /// # Errors
     /// [`DevError::NotBitcoin`].
     pub fn transactions(header: &[u8], coinbase: &[u8], hashes: &[B256]) -> Result<Self, DevError> {
-        let (header, coinbase) = parts(header, coinbase)?;
+        let (header, coinbase) = header_and_coinbase(header, coinbase)?;
         Ok(Self::new(BitcoinWork::with_transactions(header, coinbase, hashes)))
     }
 
@@ -70,19 +71,19 @@ impl Submission {
     /// [`DevError::NotBitcoin`], [`DevError::NoMerkleHashes`].
     pub fn partial(header: &[u8], coinbase: &[u8], branch: &[B256], count: u32) -> Result<Self, DevError> {
         let (_, siblings) = branch.split_first().ok_or(DevError::NoMerkleHashes)?;
-        let (header, coinbase) = parts(header, coinbase)?;
+        let (header, coinbase) = header_and_coinbase(header, coinbase)?;
         Ok(Self::new(BitcoinWork { header, coinbase, branch: siblings.to_vec(), transactions: count }))
     }
 }
 
 /// Reads the header and the coinbase transaction; bytes after them are ignored.
-fn parts(header: &[u8], coinbase: &[u8]) -> Result<([u8; HEADER_LEN], Vec<u8>), DevError> {
+fn header_and_coinbase(header: &[u8], coinbase: &[u8]) -> Result<([u8; HEADER_LEN], Vec<u8>), DevError> {
     let header = header.first_chunk::<HEADER_LEN>().ok_or(DevError::NotBitcoin("header"))?;
     let read = BitcoinReader(coinbase).transaction().ok_or(DevError::NotBitcoin("transaction"))?;
     Ok((*header, read.to_vec()))
 }
 
-/// Reads Bitcoin's encoding from the front of a slice.
+/// Reads Bitcoin's encoding from the front of a slice. The methods return `None` if the slice is too short.
 struct BitcoinReader<'a>(&'a [u8]);
 
 impl<'a> BitcoinReader<'a> {
@@ -92,6 +93,7 @@ impl<'a> BitcoinReader<'a> {
         Some(front)
     }
 
+    /// Reads a number of 1, 3, 5 or 9 bytes: a small number itself, or a mark of its length and the number in little endian.
     fn varint(&mut self) -> Option<u64> {
         let first = *self.take(1)?.first()?;
         let len = match first {
@@ -104,6 +106,7 @@ impl<'a> BitcoinReader<'a> {
         Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
     }
 
+    /// Skips a script, which follows its length.
     fn script(&mut self) -> Option<()> {
         let len = self.varint()?;
         self.take(len).map(drop)
@@ -112,16 +115,20 @@ impl<'a> BitcoinReader<'a> {
     /// Reads a transaction without witness data; mining pools submit the coinbase in this form.
     fn transaction(&mut self) -> Option<&'a [u8]> {
         let start = self.0;
+        // The version.
         self.take(4)?;
         for _ in 0..self.varint()? {
+            // The spent output (transaction hash and index), the script, and the sequence number.
             self.take(36)?;
             self.script()?;
             self.take(4)?;
         }
         for _ in 0..self.varint()? {
+            // The amount and the script.
             self.take(8)?;
             self.script()?;
         }
+        // The lock time.
         self.take(4)?;
         start.get(..start.len().checked_sub(self.0.len())?)
     }

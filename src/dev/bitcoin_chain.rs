@@ -1,4 +1,5 @@
-//! A Bitcoin chain beside the development chain. A host makes it; blocks here are mined on its newest block.
+//! The interface to a Bitcoin chain that a host simulates, on which the blocks of the development chain are merge-mined: the Bitcoin
+//! block that proves the work of a block has the chain's newest block as its parent. Tests of light clients need such a chain.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,29 +9,32 @@ use alloy_primitives::B256;
 use crate::consensus::bitcoin::ServedBitcoin;
 use crate::consensus::mining::BitcoinWork;
 
-/// Most Bitcoin blocks in one request.
+/// Most Bitcoin blocks that one request mines, which is the length of Bitcoin's difficulty period.
 pub const MAX_BITCOIN_BLOCKS: u64 = 2_016;
 
-/// A Bitcoin chain that a host makes beside the development chain.
+/// A Bitcoin chain that a host simulates for the development chain. A change of the development chain may add Bitcoin blocks, so the
+/// Bitcoin chain has the same changes, which can be undone.
 pub trait BitcoinSide: ServedBitcoin + core::fmt::Debug + Send + Sync {
-    /// Returns a block on the newest one whose coinbase commits to a hash, without its nonce. `time` is that of the block to
-    /// be mined, in seconds since 1970; the Bitcoin block's differs if Bitcoin's rules demand a later one.
+    /// Returns a child of the newest Bitcoin block, still without its nonce, whose coinbase commits to this hash. `time` is the
+    /// timestamp of the Rootstock block to be mined, in seconds since 1970; the Bitcoin block has a later one if Bitcoin's rules
+    /// demand it.
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork;
 
-    /// Takes a block of [`Self::next`] by which a block was mined. Some of them become the chain's newest block.
+    /// Takes a block of [`Self::next`] whose nonce has been found, after a Rootstock block was mined with it. The host decides
+    /// which of these blocks join the Bitcoin chain, because on the real networks most have too little work for Bitcoin.
     fn add_merge_mined(&self, work: &BitcoinWork);
 
-    /// Begins a change of the development chain that may fail, perhaps inside of another one. Unless it `is_shown`, readers see its
-    /// blocks when it has ended.
+    /// Begins a change of the development chain that may fail, perhaps inside of another change. If `is_shown`, readers see each
+    /// Bitcoin block of the change at once; otherwise they see them when the change has ended.
     fn begin(&self, is_shown: bool);
 
-    /// Ends the innermost change. Unless it is to stay, the chain is as it was at its [`Self::begin`].
+    /// Ends the innermost change. Unless the change `stays`, the Bitcoin chain is again as it was at [`Self::begin`].
     fn end(&self, stays: bool);
 
     /// Mines Bitcoin blocks. Returns the newest one.
     ///
     /// # Errors
-    /// Why the blocks cannot become the heaviest chain.
+    /// A message that says why the blocks cannot become the heaviest chain.
     fn mine(&self, blocks: &BitcoinBlocks) -> Result<BitcoinTip, String>;
 }
 
@@ -39,7 +43,7 @@ pub trait BitcoinSide: ServedBitcoin + core::fmt::Debug + Send + Sync {
 pub struct BitcoinBlocks {
     /// For each block the hash that its coinbase commits to; `None` for a coinbase without a tag.
     pub commitments: Vec<Option<B256>>,
-    /// Height of the block that the first one follows; `None` for the newest block. The blocks above it leave the chain.
+    /// Height of the parent of the first block; `None` for the newest block. Blocks above the parent leave the chain.
     pub parent: Option<u32>,
     /// Least time of the blocks, in seconds since 1970.
     pub time: u64,
@@ -54,19 +58,20 @@ pub struct BitcoinTip {
     pub hash: B256,
 }
 
-/// The tags of the coinbases of Bitcoin blocks that are mined on request.
+/// The `RSKBLOCK:` tags in the coinbases of Bitcoin blocks that are mined on request. Clients compare the fork-detection data in the
+/// tags (RSKIP-110) with their own chain, to find branches that no upstream shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BitcoinTag {
     /// No tag.
     #[default]
     None,
-    /// The tag of the newest block.
+    /// The tag of the newest Rootstock block.
     Own,
-    /// Tags of siblings of the next block, which no node has.
+    /// Tags of siblings of the next Rootstock block, which no node has.
     Kin,
     /// Tags of blocks of another branch, which no node has: no byte of their commit-to-parents vector is that of this chain.
     Foreign,
-    /// Tags as those of siblings, of blocks that are far ahead.
+    /// As [`Self::Kin`], but with a block number far above that of the newest block.
     Ahead,
 }
 
@@ -74,7 +79,7 @@ impl BitcoinTag {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::None, Self::Own, Self::Kin, Self::Foreign, Self::Ahead];
 
-    /// The name, as methods take it.
+    /// The name, as parameters of methods state it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",

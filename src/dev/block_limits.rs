@@ -1,4 +1,5 @@
-//! Header fields that change by small steps: from one block to the next, and until a block can hold a transaction.
+//! The gas limit and the minimum gas price of blocks. The rules let each block change them by a small step only, so this file also
+//! counts the blocks until one can hold a transaction.
 
 use alloy_primitives::U256;
 
@@ -7,7 +8,7 @@ use crate::consensus::{Network, Rule, RuleSet};
 use crate::exec::{ListLimits, PRICE_CAP};
 use crate::types::{Header, Transaction};
 
-/// The largest number of blocks that one request may mine.
+/// The largest number of blocks that one request may mine, and that are mined ahead of a transaction.
 pub const MAX_BLOCKS_AT_ONCE: u64 = 10_000;
 
 /// The fields of a block that limit its transactions, and that a miner may change by a small part in each block.
@@ -26,29 +27,29 @@ impl BlockLimits {
         Self { minimum_gas_price: header.minimum_gas_price.value(), gas_limit: header.gas_limit.value() }
     }
 
-    /// The limits of a child of this block that is as near to `target` as the rules allow.
+    /// The limits of a child of this block that are as near to `target` as the rules allow.
     pub fn towards(&self, target: &Self, rules: RuleSet) -> Self {
-        let part = |of: U256, divisor| of.checked_div(U256::from(divisor)).unwrap_or_default();
-        let step = part(self.gas_limit, GAS_LIMIT_DIVISOR);
+        let step = self.gas_limit.checked_div(U256::from(GAS_LIMIT_DIVISOR)).unwrap_or_default();
         let wanted = target.gas_limit.max(U256::from(MIN_GAS_LIMIT));
         Self {
             minimum_gas_price: self.next_minimum(target.minimum_gas_price, rules),
-            gas_limit: near(wanted, self.gas_limit, step),
+            gas_limit: clamped_to_step(wanted, self.gas_limit, step),
         }
     }
 
-    /// With RSKIP-252 a minimum above zero also limits prices from above. A minimum of zero stays if the next one would not
-    /// take transactions at the target, or somewhat above it, for some hundred blocks.
+    /// The minimum gas price of a child of this block. A minimum above zero also caps gas prices, at 100 times the minimum
+    /// (RSKIP-252). A first step from zero to 1 wei would thus exclude transactions that offer the target, or up to twice the
+    /// target, for some hundred blocks if the target is above half the cap, so the minimum then stays at zero.
     fn next_minimum(&self, target: U256, rules: RuleSet) -> U256 {
         let from = self.minimum_gas_price;
         if from.is_zero() && rules.has(Rule::Rskip252) && target > U256::from(PRICE_CAP / 2) {
             return from;
         }
         let step = from.checked_div(U256::from(MIN_GAS_PRICE_DIVISOR)).unwrap_or_default();
-        near(target, from, step.max(U256::from(1)))
+        clamped_to_step(target, from, step.max(U256::from(1)))
     }
 
-    /// The price in wei that a transaction must offer now: that of the next block, or that of the target.
+    /// The price in wei that a transaction must offer now: the minimum of the next block or of the target, the higher one.
     pub fn price(&self, target: &Self, rules: RuleSet) -> U256 {
         self.towards(target, rules).minimum_gas_price.max(target.minimum_gas_price)
     }
@@ -66,6 +67,7 @@ impl BlockLimits {
         minimum.is_zero() || price <= cap || !rules.has(Rule::Rskip252)
     }
 
+    /// Whether price and gas limit of a transaction fit a block with these limits.
     fn holds(&self, transaction: &Transaction, network: &Network, rules: RuleSet) -> bool {
         let price = transaction.gas_price.value();
         price >= self.minimum_gas_price
@@ -82,21 +84,22 @@ impl BlockLimits {
         network: &Network,
         rules: RuleSet,
     ) -> Option<u64> {
-        let mut at = *self;
+        let mut current = *self;
         for blocks in 0..MAX_BLOCKS_AT_ONCE {
-            let next = at.towards(target, rules);
+            let next = current.towards(target, rules);
             if next.holds(transaction, network, rules) {
                 return Some(blocks);
             }
-            if next == at {
+            if next == current {
                 return None;
             }
-            at = next;
+            current = next;
         }
         None
     }
 }
 
-fn near(wanted: U256, from: U256, step: U256) -> U256 {
+/// The value nearest to `wanted` that differs from `from` by at most `step`.
+fn clamped_to_step(wanted: U256, from: U256, step: U256) -> U256 {
     wanted.clamp(from.saturating_sub(step), from.saturating_add(step))
 }

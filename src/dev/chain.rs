@@ -1,4 +1,5 @@
-//! The development chain: pool, keys, clock and miner around an executed chain.
+//! The development chain: pool, keys, clock and miner around an executed chain. Handlers of JSON-RPC methods change it through
+//! `engine::LocalNode`; the files beside this one add mining, snapshots and direct changes.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,7 +22,8 @@ use crate::local::{ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
 use crate::types::{Asker, Transaction};
 
-/// The largest number of events kept until the host takes them; later events are dropped.
+/// The largest number of events stored until the host takes them; later events are dropped. A host that shows no events never takes
+/// them, so this bounds their memory.
 const MAX_EVENTS: usize = 10_000;
 
 /// An event that a host may show to the user, for instance on the console.
@@ -87,7 +89,7 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct DevChain {
     pub(super) chain: LocalChain,
-    /// Block 0 and the settings at the start, for [`Self::reset`].
+    /// The first block (block 0, or the block on which a fork begins) and the settings at the start, for [`Self::reset`].
     pub(super) start: DevSnapshot,
     /// The block of another network on which the chain begins, if it does.
     pub(super) fork: Option<ForkStart>,
@@ -97,32 +99,36 @@ pub struct DevChain {
     pub(super) mining: Mining,
     /// The mining mode that [`Self::resume`] restores.
     pub(super) paused: Option<Mining>,
+    /// The host's time of the last mined block or change of the mining mode, in seconds since 1970: interval mining counts from it.
     pub(super) last_tick: Option<u64>,
     pub(super) snapshots: Arc<Vec<DevSnapshot>>,
+    /// The blocks that external miners work on.
     pub(super) work: MinerWork,
     pub(super) events: Vec<DevEvent>,
     /// Whether events are kept for the host.
     logging: bool,
-    /// Transactions that were dropped because their blocks had no time for them, since the last one was sent.
+    /// Transactions that were dropped because they took longer than the time limit of a block, since the last one was submitted.
     pub(super) slow: Vec<B256>,
+    /// The conditions that interrupt the execution of blocks.
     pub(super) interrupts: Interrupts,
-    /// The Bitcoin chain on whose newest block blocks are mined, if a host makes one.
+    /// The Bitcoin chain on whose newest block blocks are merge-mined, if the host simulates one.
     pub(crate) bitcoin: Option<Arc<dyn BitcoinSide>>,
-    /// The sender of the present message's transactions.
+    /// The asker whose message is handled now; transactions that are added belong to it.
     asker: Asker,
     wallet: Wallet,
+    /// See [`DevConfig::report_reverts`].
     report_reverts: bool,
     policy: CallPolicy,
     version: alloc::string::String,
-    /// Whether a change has begun of which nothing stays if it fails.
+    /// Whether a change has begun ([`Self::begin`]) and not ended.
     pub(super) is_changing: bool,
 }
 
 impl DevChain {
-    /// Makes a chain of one block, the genesis.
+    /// Makes a chain of one block: the genesis, or the block on which a fork begins.
     ///
     /// # Errors
-    /// The genesis block is not the one that the network names.
+    /// The genesis block is not the one that the network names, or the block of a fork is refused.
     pub fn new(config: DevConfig) -> Result<Self, ChainError> {
         let DevConfig { network, genesis, keys, fork, .. } = config;
         let chain = match &fork {
@@ -163,7 +169,8 @@ impl DevChain {
         })
     }
 
-    /// Sets the conditions that interrupt the execution of later blocks. A change that did not end, because of a panic, stays.
+    /// Sets the conditions that interrupt the execution of later blocks. Hosts call this before each message. If a panic kept the
+    /// change of an earlier message from ending, that change is ended here, and stays.
     pub fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
         if core::mem::take(&mut self.is_changing)
@@ -173,22 +180,22 @@ impl DevChain {
         }
     }
 
-    /// Whether what runs now has used up its time, or the host stops.
+    /// Whether the present run has used up its time, or the host stops.
     pub fn is_interrupted(&self) -> bool {
         self.interrupts.is_due()
     }
 
-    /// Mines later blocks on the newest block of this Bitcoin chain.
+    /// Sets the Bitcoin chain on whose newest block later blocks are merge-mined.
     pub fn set_bitcoin(&mut self, bitcoin: Arc<dyn BitcoinSide>) {
         self.bitcoin = Some(bitcoin);
     }
 
-    /// The Bitcoin chain on whose newest block blocks are mined, if there is one.
+    /// The Bitcoin chain on whose newest block blocks are merge-mined, if there is one.
     pub const fn bitcoin(&self) -> Option<&Arc<dyn BitcoinSide>> {
         self.bitcoin.as_ref()
     }
 
-    /// Sets who sends the transactions that are added from now on.
+    /// Sets the asker to whom the transactions belong that are added from now on.
     pub fn ask_as(&mut self, asker: Asker) {
         self.asker = asker;
     }
@@ -240,8 +247,8 @@ impl DevChain {
         &self.clock
     }
 
-    /// As [`Self::clock`], mutable. Work of external miners ends, because its blocks have timestamps of the clock as it
-    /// was.
+    /// As [`Self::clock`], mutable. Ends the work of external miners, because the timestamps of its blocks come from the clock
+    /// before the change.
     pub fn clock_mut(&mut self) -> &mut Clock {
         self.work.clear();
         &mut self.clock
@@ -266,7 +273,7 @@ impl DevChain {
         &self.miner_settings
     }
 
-    /// As [`Self::miner_settings`], mutable. Work of external miners ends.
+    /// As [`Self::miner_settings`], mutable. Ends the work of external miners, whose blocks have the settings before the change.
     pub fn miner_settings_mut(&mut self) -> &mut MinerSettings {
         self.work.clear();
         &mut self.miner_settings
@@ -296,7 +303,8 @@ impl DevChain {
         self.mining
     }
 
-    /// The limits and defaults of calls. Where the gas limit of blocks was raised, calls and estimates get as much.
+    /// The limits and defaults of calls. If a method has raised the gas limit of blocks, calls and estimates may use as much gas as
+    /// such a block.
     pub fn policy(&self) -> CallPolicy {
         let mut policy = self.policy;
         if self.miner_settings.gas_limit > self.start.miner_settings.gas_limit {
@@ -355,7 +363,8 @@ impl DevChain {
         sent?
     }
 
-    /// Adds a transaction to the pool and mines it. The outer error is one after which nothing is to stay.
+    /// Adds a transaction to the pool and mines it. After an outer error the caller undoes all changes; with the inner result they
+    /// stay, also if it is an error (a mined transaction that reverted).
     fn add_and_mine(
         &mut self,
         transaction: Transaction,
@@ -380,7 +389,8 @@ impl DevChain {
         let hash = transaction.hash();
         let account = self.account(&sender);
         if self.fork.is_some() {
-            // So that the code is fetched beside the sender, if neither is known.
+            // Reading an account that the fork has not fetched notes it as missing. Reading the recipient here lets one exchange
+            // fetch the recipient, with its code, together with the sender.
             let _ = transaction.to.map(|to| self.account(&to));
         }
         let view = self.chain.view();
@@ -396,7 +406,7 @@ impl DevChain {
     fn outcome(&self, hash: B256) -> Result<B256, DevError> {
         let view = self.chain.view();
         let Some((block, index)) = view.locate(&hash) else {
-            // Not looked for among the events, which are for the host and may be full.
+            // `slow` has it, not the events: those are for the host, which may have turned them off, and their list may be full.
             let too_slow = self.slow.contains(&hash);
             return Err(if too_slow { DevError::TooSlow(hash) } else { DevError::NotMined });
         };
@@ -411,14 +421,16 @@ impl DevChain {
         Err(DevError::Reverted { hash, output })
     }
 
-    /// The failed transactions of a block with the data they returned. Executes the block again.
+    /// The failed transactions of a block with the data they returned and why they halted (`None` for REVERT). Executes the block
+    /// again.
     pub(super) fn failures(&self, block: &B256) -> Vec<(B256, Bytes, Option<HaltReason>)> {
         let view = self.chain.view();
         let Some(header) = view.headers().by_hash(block) else { return Vec::new() };
-        let mut watch = Failures(Vec::new());
-        // The block was executed before on the same state, so this run has no new error.
-        let _ = view.replay(header, &mut watch, OnUnsimulated::Fail, &|| self.interrupts.is_due());
-        watch.0
+        let mut observer = Failures(Vec::new());
+        // The block was executed before on the same state, so this run can fail by an interruption only: the failures of the
+        // transactions before it are returned.
+        let _ = view.replay(header, &mut observer, OnUnsimulated::Fail, &|| self.interrupts.is_due());
+        observer.0
     }
 
     /// Updates the pool after the head has moved.
@@ -458,7 +470,7 @@ impl DevChain {
         }
     }
 
-    /// Updates the pool for every sender of a transaction in these blocks.
+    /// As [`Self::settle_sender`], for every sender of a transaction in these blocks.
     fn settle_senders(&mut self, blocks: &[B256]) {
         let stored: Vec<_> =
             blocks.iter().filter_map(|hash| self.chain.view().block(hash).cloned()).collect();
@@ -467,12 +479,12 @@ impl DevChain {
         }
     }
 
-    /// Updates the pool for every sender of a transaction in it, after a change of the state as a whole.
+    /// As [`Self::settle_sender`], for every sender of a transaction in the pool, after a change of the state as a whole.
     pub(super) fn settle_all(&mut self) {
         self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
     }
 
-    /// Notes that these transactions of the pool can be mined now, and who has sent them.
+    /// Reports to filters that these transactions of the pool can be mined now, with the askers that have sent them.
     fn note_pending(&mut self, transactions: &[B256]) {
         for hash in transactions {
             let asker = self.pool.get(hash).and_then(|pooled| pooled.asker);
@@ -480,6 +492,8 @@ impl DevChain {
         }
     }
 
+    /// Updates the pool to the nonce of a sender in the head's state: drops transactions whose nonce is used, and reports those that
+    /// can be mined now.
     pub(super) fn settle_sender(&mut self, sender: &Address) {
         let nonce = self.account(sender).map_or(0, |account| account.nonce);
         let minable = self.pool.refresh(sender, nonce);
@@ -487,7 +501,7 @@ impl DevChain {
     }
 }
 
-/// Collects the failed transactions of a block.
+/// Collects the failed transactions of a block: hash, returned data, and why each halted (`None` for REVERT).
 struct Failures(Vec<(B256, Bytes, Option<HaltReason>)>);
 
 impl BlockObserver for Failures {

@@ -66,6 +66,7 @@ impl Clock {
         Ok(self.continue_from(time, now))
     }
 
+    /// Sets the offset so that the clock shows `time` when the host's time is `now`. Returns the offset.
     fn continue_from(&mut self, time: u64, now: u64) -> i64 {
         self.offset = ahead(time, now);
         self.offset
@@ -83,22 +84,23 @@ impl Clock {
         Ok(())
     }
 
-    /// Puts the next block `seconds` after its parent, or at the clock's time if that is later. A timestamp that was set
-    /// for the next block stays.
+    /// Sets the timestamp of the next block: `seconds` after its parent's, or the clock's time if that is later. A timestamp
+    /// that was set for the next block stays.
     ///
     /// # Errors
     /// [`DevError::Time`] beyond [`LAST_TIME`].
     pub(super) fn space(&mut self, seconds: u64, parent: u64, now: u64) -> Result<(), DevError> {
         let time = checked_time(parent.saturating_add(seconds.max(1)))?;
-        let clock = if self.interval.is_some() { time } else { self.now(now) };
-        self.next.get_or_insert(time.max(clock));
+        // With a fixed interval the clock does not determine timestamps.
+        let earliest = if self.interval.is_some() { time } else { time.max(self.now(now)) };
+        self.next.get_or_insert(earliest);
         Ok(())
     }
 
-    /// The timestamp of the next block, if later blocks can have later ones.
+    /// The timestamp of the next block, if blocks after it can have later ones.
     ///
     /// # Errors
-    /// [`DevError::Time`] from twice [`LAST_TIME`] on, which only a fixed interval reaches.
+    /// [`DevError::Time`] from twice [`LAST_TIME`] on. Methods set no such time; blocks with a long fixed interval reach it.
     pub(super) fn next_time(&self, parent: u64, now: u64) -> Result<u64, DevError> {
         let time = self.block_time(parent, now);
         if time >= LAST_TIME.saturating_mul(2) { Err(DevError::Time(time)) } else { Ok(time) }
@@ -110,12 +112,12 @@ impl Clock {
     }
 }
 
-/// A time that a chain can have.
+/// Returns a time that methods may set; an error beyond [`LAST_TIME`].
 fn checked_time(time: u64) -> Result<u64, DevError> {
     if time > LAST_TIME { Err(DevError::Time(time)) } else { Ok(time) }
 }
 
-/// By how many seconds a time is ahead of the host's.
+/// By how many seconds a time is ahead of the host's time `now`; negative if it is behind.
 fn ahead(time: u64, now: u64) -> i64 {
     let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
     signed(time).saturating_sub(signed(now))

@@ -1,4 +1,5 @@
-//! The configuration of a development chain.
+//! The configuration of a development chain ([`DevConfig`]): [`super::DevOptions`] makes it from the options of users, and
+//! [`super::DevChain::new`] begins the chain.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -22,14 +23,14 @@ pub const DEFAULT_COINBASE: Address = address!("ec4ddeb4380ad69b3e509baad9f158cd
 pub const DEFAULT_ACCOUNTS: u32 = 10;
 /// The default balance of these accounts in wei: 10,000 RBTC, as anvil and hardhat give 10,000 ether.
 pub const DEFAULT_BALANCE: U256 = uint!(10_000_000_000_000_000_000_000_U256);
-/// The default number of blocks below the head whose states are kept.
+/// The default number of blocks below the head whose states are kept, which bounds the memory of a chain that mines for long.
 pub const DEFAULT_HISTORY: u64 = 10_000;
 /// The default gas limit of blocks, which is that of the genesis block.
 pub const DEFAULT_GAS_LIMIT: u64 = 10_000_000;
-/// By how many nonces the transactions of an account may be ahead of it: a test suite may send this many at once, and the
-/// pool's memory stays limited.
+/// By how many nonces the transactions of an account may be ahead of its nonce in the state: a test suite may send this many at once,
+/// and one account cannot fill the pool.
 const ACCOUNT_SLOTS: u64 = 1_024;
-/// The same in the reference node.
+/// The same limit in the reference node.
 const REFERENCE_ACCOUNT_SLOTS: u64 = 16;
 /// The gas limit that blocks of the reference node's regtest miner approach under every rule set (`targetgaslimit`).
 const REFERENCE_GAS_LIMIT: u64 = 7_500_000;
@@ -41,7 +42,7 @@ const COWS: [&str; 10] = ["cow", "cow1", "cow2", "cow3", "cow4", "cow5", "cow6",
 pub enum Mining {
     /// A block for each transaction, at once.
     Instant,
-    /// A block every so many seconds of the host's clock.
+    /// A block each time this number of seconds has passed on the host's clock.
     Interval(u64),
     /// On request only.
     Manual,
@@ -78,18 +79,19 @@ pub struct DevConfig {
 /// The block of another network on which a development chain begins.
 #[derive(Debug, Clone)]
 pub struct ForkStart {
-    /// The block, and what is read below it.
+    /// The block, its state, and the blocks below it.
     pub fork: Arc<dyn ForkBase>,
     /// Accounts with their balances in wei, which replace those of the block's state.
     pub funded: Vec<(Address, U256)>,
 }
 
 impl ForkStart {
-    /// The state with the funded accounts.
+    /// The state after the block, with the balances of the funded accounts in it.
     pub(super) fn state(&self) -> Trie {
         let mut world = World::new(Trie::above(self.fork.clone()));
         for (address, balance) in &self.funded {
             let account = world.account(address).unwrap_or_default();
+            // A debt, which is a negative balance of old blocks, is replaced too.
             let funded = Account { balance: *balance, debt: U256::ZERO, ..account };
             world.set_account(address, funded);
         }
@@ -115,7 +117,7 @@ impl Default for DevAccounts {
 }
 
 impl DevAccounts {
-    /// The keys of these accounts. Empty if the mnemonic's keys are out of range.
+    /// The keys of these accounts. Empty if the account key of the mnemonic is out of range ([`Mnemonic::new`]).
     pub fn keys(&self) -> Vec<PrivateKey> {
         let mnemonic = Mnemonic::new(&self.mnemonic);
         mnemonic.iter().flat_map(|mnemonic| (0..self.count).filter_map(|index| mnemonic.key(index))).collect()
@@ -153,7 +155,8 @@ impl DevConfig {
         });
         let funded: Vec<Allocation> = funded.collect();
         let mut alloc = genesis.alloc.clone();
-        alloc.retain(|known| !funded.iter().any(|new| new.address == known.address));
+        // The balance that the options give replaces one of regtest's own allocation.
+        alloc.retain(|existing| !funded.iter().any(|new| new.address == existing.address));
         alloc.extend(funded);
         keys.extend(cow_keys());
         let genesis = GenesisBlock::new(&genesis.with_alloc(alloc), &network);
@@ -179,8 +182,8 @@ impl DevConfig {
         config
     }
 
-    /// A chain that begins after a block of another network, by that network's rules. The accounts have their balances
-    /// besides what they are in the state of that block.
+    /// A chain that begins after a block of another network, by that network's rules. The balances of `accounts` replace those that
+    /// these accounts have in the state of the block.
     #[must_use]
     pub fn above(network: Network, fork: Arc<dyn ForkBase>, accounts: &DevAccounts) -> Self {
         let keys = accounts.keys();
@@ -212,6 +215,7 @@ impl DevConfig {
             account_slots: ACCOUNT_SLOTS,
             report_reverts: false,
             policy: CallPolicy::default(),
+            // Helpers of hardhat use anvil's methods if the name of the client begins with `anvil`.
             version: concat!("anvil/Rootlight/", env!("CARGO_PKG_VERSION")).into(),
         }
     }

@@ -1,5 +1,5 @@
-//! Direct changes for tests that no transaction can make: reverting to a snapshot, changing accounts, dropping
-//! transactions from the pool.
+//! Direct changes for tests that no transaction can make: reverting to a snapshot, beginning a fork anew, changing accounts,
+//! dropping transactions from the pool.
 
 use alloc::sync::Arc;
 
@@ -58,11 +58,12 @@ impl DevChain {
         self.go_to(self.start.clone());
     }
 
-    /// Begins again on another block of the network on which the chain began: of the chain that the URL shows, at the height;
-    /// without them of the same chain, at its head. Removes all snapshots.
+    /// Begins the fork again on another block of the network: the block of height `number` on the chain that the upstream at `url`
+    /// shows. Without `url` it is a block of the same chain, without `number` the head of the chain. Removes all snapshots.
     ///
     /// # Errors
-    /// [`DevError::NoFork`] if the chain did not begin on a network, or if the block is not at hand yet.
+    /// [`DevError::NoFork`] if the chain is no fork, or if the block is not fetched yet: it is then noted as missing, and the host
+    /// runs the message again with it.
     pub fn reset_to(&mut self, url: Option<&str>, number: Option<u64>) -> Result<(), DevError> {
         let old = self.fork.as_ref().ok_or(DevError::NoFork)?;
         let fork = old.fork.other(url, number).ok_or(DevError::NoFork)?;
@@ -72,14 +73,14 @@ impl DevChain {
         let mut chain = chain.map_err(|_| DevError::NoFork)?;
         chain.share_caches(&self.chain);
         let header = start.fork.block();
-        let limits = (u64::try_from(header.gas_limit.value()), header.minimum_gas_price.value());
+        let gas_limit = u64::try_from(header.gas_limit.value());
         let settings = self.start.miner_settings.clone();
         self.start = DevSnapshot {
             chain,
             clock: Clock::default(),
             miner_settings: MinerSettings {
-                gas_limit: limits.0.unwrap_or(settings.gas_limit),
-                minimum_gas_price: limits.1,
+                gas_limit: gas_limit.unwrap_or(settings.gas_limit),
+                minimum_gas_price: header.minimum_gas_price.value(),
                 ..settings
             },
         };
@@ -88,6 +89,7 @@ impl DevChain {
         Ok(())
     }
 
+    /// Replaces the chain and its settings by those of a snapshot, and empties the pool.
     fn go_to(&mut self, saved: DevSnapshot) {
         self.chain.replace(saved.chain);
         self.clock = saved.clock;
@@ -104,8 +106,8 @@ impl DevChain {
     /// Drops all transactions of the pool, or those of one sender.
     pub fn drop_transactions(&mut self, sender: Option<&Address>) {
         let Some(sender) = sender else { return self.pool.clear() };
-        let of = [self.pool.pending(), self.pool.queued()];
-        for pooled in of.iter().filter_map(|all| all.get(sender)).flatten() {
+        let lists = [self.pool.pending(), self.pool.queued()];
+        for pooled in lists.iter().filter_map(|all| all.get(sender)).flatten() {
             self.pool.remove(&pooled.hash);
         }
     }
@@ -156,11 +158,12 @@ impl DevChain {
         let mut world = World::new(self.chain.view().head_state());
         change(&mut world);
         self.chain.set_head_state(world.commit());
-        // Blocks built on the old state are stale.
+        // The blocks of external miners were built on the state before the change.
         self.work.clear();
     }
 }
 
+/// Creates the account if it does not exist, and sets the marker in the trie that makes it a contract.
 fn make_contract(world: &mut World, address: &Address) {
     if world.account(address).is_none() {
         world.create(address);

@@ -1,4 +1,4 @@
-//! Accounts of the head's state as a whole, to be written out and to be put into another chain.
+//! Dumps of the head's state: complete accounts, which methods write out (`anvil_dumpState`) and put into another chain.
 
 use alloc::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::state::{Account, StateKey, World};
 /// An account with its code and storage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DumpedAccount {
-    /// The number of its transactions.
+    /// The nonce of the account's next transaction.
     pub nonce: u64,
-    /// In wei.
+    /// The balance in wei; 0 if it is negative.
     pub balance: U256,
-    /// Empty if it has none.
+    /// The code; empty if the account has none.
     pub code: Bytes,
-    /// Whether it is a contract: it has storage or code, or had one.
+    /// Whether the account is a contract: it has or had storage or code.
     pub contract: bool,
-    /// Cells by slot, as they are stored: words without leading zeros, and values of native contracts with any bytes.
+    /// Storage cells by slot, as the trie stores them: words without leading zeros, and values of native contracts of any length.
     pub cells: BTreeMap<U256, Bytes>,
 }
 
 impl DevChain {
-    /// The accounts of the head's state. Of a chain that begins on another network, those that were changed since, without
-    /// cells that were cleared.
+    /// The accounts of the head's state. Of a fork, only the accounts and cells that were changed since it began, without cells
+    /// that were cleared.
     ///
     /// # Errors
     /// [`DevError::TooLarge`] above [`MAX_DUMP`].
@@ -37,6 +37,7 @@ impl DevChain {
         let (mut accounts, mut size) = (BTreeMap::<Address, DumpedAccount>::new(), 0_usize);
         let whole = state.for_each_below(&[], usize::MAX, &mut |key, value| {
             size = size.saturating_add(key.len()).saturating_add(value.len());
+            // The key above all cells of a contract, one byte longer than the account's, marks the account as a contract.
             let is_marker = key.len() == ACCOUNT_KEY_LEN.saturating_add(1);
             match fact_of(key) {
                 Some(StateKey::Storage(address, _)) if is_marker => {
@@ -48,7 +49,7 @@ impl DevChain {
                 Some(StateKey::Account(address) | StateKey::Code(address)) => {
                     accounts.entry(address).or_default();
                 }
-                // The account that counts REMASC's transactions belongs to the blocks.
+                // The account that sends REMASC's transactions counts the blocks of this chain, so it is not part of a dump.
                 _ => {}
             }
             size <= MAX_DUMP
@@ -65,7 +66,7 @@ impl DevChain {
         Ok(accounts)
     }
 
-    /// Puts accounts into the head's state: each gets this nonce, balance and code, and these cells beside its others.
+    /// Puts accounts into the head's state: each gets this nonce, balance and code, and these cells. Its other cells stay.
     ///
     /// # Errors
     /// [`DevError::Native`] for code at the address of a native contract. Nothing is changed then.
@@ -83,6 +84,7 @@ impl DevChain {
     }
 }
 
+/// Writes one account of a dump into a state.
 fn put(world: &mut World, address: &Address, dumped: &DumpedAccount) {
     let DumpedAccount { nonce, balance, code, contract, cells } = dumped;
     let account = world.account(address).unwrap_or_default();

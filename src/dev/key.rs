@@ -1,4 +1,4 @@
-//! Private keys: addresses, signatures.
+//! Private keys of the accounts of a development chain: their addresses, and signatures of transactions, messages and typed data.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -68,6 +68,7 @@ impl PrivateKey {
     /// Signs a transaction for a chain (EIP-155). Returns `None` if the chain id is too large: `v` is one byte in
     /// Rootstock's transactions.
     pub fn sign_transaction(&self, mut transaction: Transaction, chain_id: u64) -> Option<Transaction> {
+        // `v` for an even y; an odd one adds 1, which must fit the byte too.
         let even = chain_id.checked_mul(2)?.checked_add(PROTECTED_V)?;
         transaction.v = u8::try_from(even.checked_add(1)?).ok()?.checked_sub(1)?;
         let (r, s, odd) = self.sign(&transaction.signing_hash())?;

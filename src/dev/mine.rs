@@ -13,17 +13,18 @@ use crate::exec::TxError;
 use crate::local::{ImportError, Imported};
 use crate::types::{B256, FORK_DETECTION_LEN, Header, SealedHeader, Transaction};
 
-/// The largest number of nonces tried for one block; regtest needs three on average.
+/// The largest number of nonces of the Bitcoin header that are tried for one block; regtest needs three on average. A network of high
+/// difficulty gets an error after these, instead of a message that never ends.
 const ATTEMPTS: u32 = 1 << 22;
 
-/// The seconds between the blocks of one request.
+/// The seconds between the blocks of one request, in [`DevChain::mine_many`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
-    /// As the clock gives them.
+    /// The clock determines the timestamps.
     Clock,
-    /// Before each block, as anvil's `anvil_mine` has it.
+    /// This number of seconds before each block, as in anvil's `anvil_mine`.
     Each(u64),
-    /// Before each block but the first, as hardhat's `hardhat_mine` has it.
+    /// This number of seconds before each block but the first, as in hardhat's `hardhat_mine`.
     Later(u64),
 }
 
@@ -48,7 +49,8 @@ impl DevChain {
         Ok(imported)
     }
 
-    /// The Bitcoin block in which a header is mined, without its nonce. It is on no chain, unless a host makes one.
+    /// The Bitcoin block that is to prove the work of a header, still without its nonce. If the host simulates no Bitcoin chain, the
+    /// block has no real parent.
     fn bitcoin_work(&self, header: &Header) -> BitcoinWork {
         let hash = hash_to_commit(header, &self.fork_detection());
         match &self.bitcoin {
@@ -92,11 +94,12 @@ impl DevChain {
         })
     }
 
+    /// Sets the timestamp of the next block by [`super::Clock::space`].
     fn space(&mut self, seconds: u64, now: u64) -> Result<(), DevError> {
         self.clock.space(seconds, self.chain.head().timestamp, now)
     }
 
-    /// Mines a block after this number of others for the same request.
+    /// Mines a block after `mined` others of the same request, a number that the error of an expired time limit states.
     pub(super) fn mine_after(&mut self, mined: u64, now: u64) -> Result<Imported, DevError> {
         self.mine(now).map_err(|error| match error {
             DevError::TimeLimit { .. } => DevError::TimeLimit { mined },
@@ -104,8 +107,8 @@ impl DevChain {
         })
     }
 
-    /// Mines a block, and further ones while they take transactions of the pool. If the pool's transactions need limits
-    /// that later blocks have, the blocks before those are mined too.
+    /// Mines a block, and further ones while they include transactions of the pool. If the remaining transactions need a gas limit or
+    /// gas price that only a later block allows ([`BlockLimits`]), the blocks before that one are mined too.
     pub(super) fn mine_pool(&mut self, now: u64) -> Result<(), DevError> {
         let mut mined = 0_u64;
         loop {
@@ -129,8 +132,11 @@ impl DevChain {
 
     /// The number of blocks before one that can hold a transaction of the pool, if that is not the next block.
     fn blocks_before_pool(&self) -> Option<u64> {
-        let first = self.pool.pending().into_values().filter_map(|of| of.into_iter().next());
-        first.filter_map(|pooled| self.blocks_before(&pooled.transaction)).filter(|blocks| *blocks > 0).min()
+        let first_of_senders = self.pool.pending().into_values().filter_map(|list| list.into_iter().next());
+        first_of_senders
+            .filter_map(|pooled| self.blocks_before(&pooled.transaction))
+            .filter(|blocks| *blocks > 0)
+            .min()
     }
 
     /// The number of blocks before one that can hold a transaction; `None` if none soon can.
@@ -147,6 +153,7 @@ impl DevChain {
         if now.saturating_sub(last) < seconds {
             return Ok(false);
         }
+        // `mine` sets `last_tick`.
         self.mine(now).map(|_| true)
     }
 
@@ -184,11 +191,13 @@ impl DevChain {
         }
     }
 
+    /// The fork-detection data of a child of the head, which its Bitcoin coinbase contains (RSKIP-110); zeros if the chain is too short.
     pub(super) fn fork_detection(&self) -> [u8; FORK_DETECTION_LEN] {
         let head = self.chain.head().hash();
         self.chain.view().headers().fork_detection_after(&head).unwrap_or_default()
     }
 
+    /// Adds a sealed block to the chain, and updates clock and pool.
     fn append(&mut self, sealed: SealedHeader, block: Assembled, now: u64) -> Result<Imported, DevError> {
         let Assembled { uncles, transactions, executed, dropped, .. } = block;
         let time = sealed.timestamp;
@@ -199,7 +208,7 @@ impl DevChain {
                 self.slow.push(hash);
                 self.note(DevEvent::TooSlow { hash });
             }
-            if never_minable(&error) || is_price(&error) && !self.comes_in_reach(&hash) {
+            if never_minable(&error) || is_price(&error) && !self.fits_later_block(&hash) {
                 self.pool.remove(&hash);
             }
         }
@@ -208,12 +217,12 @@ impl DevChain {
         Ok(imported)
     }
 
-    /// Whether a later block can hold a transaction of the pool.
-    fn comes_in_reach(&self, hash: &B256) -> bool {
+    /// Whether one of the next blocks can hold a transaction of the pool ([`BlockLimits::blocks_before`]).
+    fn fits_later_block(&self, hash: &B256) -> bool {
         self.pool.get(hash).is_some_and(|pooled| self.blocks_before(&pooled.transaction).is_some())
     }
 
-    /// Records the events of a new head.
+    /// Records the events of an imported block, unless the block is no new head.
     fn report(&mut self, imported: &Imported) {
         if matches!(imported.change, HeadChange::Known | HeadChange::Side) {
             return;
@@ -247,7 +256,7 @@ impl DevChain {
         let block = self.assemble(now)?;
         let mining_hash = hash_to_commit(&block.header, &self.fork_detection());
         self.work.offer(block, mining_hash, arrivals, now);
-        // `offer` has just stored it, so this does not fail.
+        // `offer` has just stored the work for this parent, so the error is not reached.
         self.work.current(&parent, arrivals, now).ok_or(DevError::UnknownWork(mining_hash))
     }
 

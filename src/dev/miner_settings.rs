@@ -1,4 +1,5 @@
-//! Building the next block: header fields, transactions from the pool, execution.
+//! The settings of the miner, and the next block that is built from them: header fields, transactions from the pool, execution. The
+//! proof of work is added in `mine.rs`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,14 +24,14 @@ use crate::types::{Header, RawUint, SealedHeader, Transaction, uncles_hash};
 pub struct MinerSettings {
     /// The account that receives the fees.
     pub coinbase: Address,
-    /// The miner's own bytes, at most 32.
+    /// The header's extra data, at most 32 bytes.
     pub extra_data: Bytes,
     /// The gas limit that blocks approach, each by at most 1/1,024 of its parent's ([`BlockLimits`]).
     pub gas_limit: u64,
     /// The minimum gas price in wei that transactions must offer, and that blocks approach, each by at most 1/100 of its
     /// parent's ([`BlockLimits`]).
     pub minimum_gas_price: U256,
-    /// Whether blocks include uncles.
+    /// Whether blocks list the uncles that the chain knows.
     pub uncles: bool,
 }
 
@@ -45,7 +46,7 @@ pub struct Assembled {
     pub transactions: Vec<Transaction>,
     /// The result of its execution.
     pub executed: ExecutedBlock,
-    /// Transactions of the pool that are not in it, with the reason.
+    /// Transactions of the pool that are not in the block, with the reason of each.
     pub dropped: Vec<(B256, TxError)>,
 }
 
@@ -97,6 +98,7 @@ impl MinerSettings {
         next
     }
 
+    /// The header of a child of `parent` with the timestamp `time`, without roots, fees and proof of work.
     fn header(&self, network: &Network, parent: &SealedHeader, uncles: &[Header], time: u64) -> Header {
         let number = parent.number.saturating_add(1);
         let limits = BlockLimits::of(parent).towards(&self.target(), network.rules(number));
@@ -104,6 +106,7 @@ impl MinerSettings {
             parent_hash: parent.hash(),
             uncles_hash: uncles_hash(uncles),
             coinbase: Some(self.coinbase),
+            // Replaced below: the difficulty depends on other fields of the header.
             difficulty: 1u64.into(),
             gas_limit: RawUint::signed_minimal(limits.gas_limit),
             timestamp: time,

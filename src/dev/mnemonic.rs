@@ -1,4 +1,4 @@
-//! Keys derived from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44).
+//! Keys derived from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44), as in anvil and hardhat.
 
 use alloc::string::String;
 
@@ -14,7 +14,7 @@ pub const DEFAULT_MNEMONIC: &str = "test test test test test test test test test
 
 /// Number of PBKDF2 rounds in BIP-39.
 const ROUNDS: u32 = 2_048;
-/// The path to the account key.
+/// The path to the account key, of which the keys of all accounts are children.
 const ACCOUNT_PATH: &str = "m/44'/60'/0'/0";
 
 /// The keys that derive from a mnemonic.

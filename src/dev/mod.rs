@@ -7,15 +7,16 @@
 //! | `chain` | the chain with its pool, keys, clock and miner |
 //! | `mine`, `miner_settings` | building and mining blocks |
 //! | `work`, `bitcoin` | merge-mining work for external miners, and the Bitcoin blocks they submit |
-//! | `bitcoin_chain`, `mine_bitcoin` | a Bitcoin chain beside the development chain, which a host makes, and its blocks on request |
-//! | `approach` | header fields that change by small steps |
-//! | `fork` | the block of another network on which a chain begins: what is known of it, and how the rest is fetched |
+//! | `bitcoin_chain`, `mine_bitcoin` | a Bitcoin chain that a host simulates, and its blocks on request |
+//! | `block_limits` | gas limit and minimum gas price of blocks, which change by small steps |
+//! | `fork` | the block of another network on which a chain begins, and the fetches of its state and ancestors |
+//! | `attempt` | changes that are undone as a whole if they fail |
 //! | `control` | snapshots and direct changes of the state |
-//! | `dump` | accounts as a whole, to be put into another chain |
-//! | `rewind` | blocks that are taken off again |
+//! | `dump` | complete accounts, to be put into another chain |
+//! | `rewind` | removal and replacement of the newest blocks |
 //! | `pool` | the transaction pool |
 //! | `clock` | the timestamps of blocks |
-//! | `limits` | limits that errors name |
+//! | `error`, `limits` | errors, and the limits that their messages state |
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 //! | `typed_data` | the hash of typed data (EIP-712) |
 

@@ -14,10 +14,10 @@ use crate::exec::GenesisBlock;
 /// The oldest rules that a development chain supports: the first with the Unitrie.
 const OLDEST: Fork = Fork::Wasabi100;
 
-/// The largest number of accounts derived from the mnemonic at the start.
+/// The largest number of accounts derived from the mnemonic at the start, each of which takes time and an entry in block 0.
 pub const MAX_ACCOUNTS: u32 = 10_000;
 
-/// The largest chain id: `v` of a signature is one byte, which also holds the parity (EIP-155).
+/// The largest chain id: `v` of a signature is one byte, which is twice the chain id plus 35 or 36 (EIP-155).
 pub const MAX_CHAIN_ID: u64 = 109;
 
 /// An option that is not valid.
@@ -39,7 +39,7 @@ pub enum DevOptionError {
     /// An unknown network upgrade, or one from before the Unitrie.
     #[error("{name:?} is not one of {known}")]
     Hardfork { name: String, known: String },
-    /// A chain id that signatures of transactions cannot hold, or that a given genesis does not have.
+    /// A chain id that signatures of transactions cannot hold, or one beside a given genesis, which has its own.
     #[error(
         "give a number from 1 to {MAX_CHAIN_ID}, and no genesis: that of the reference node has chain id 33"
     )]
@@ -98,6 +98,7 @@ impl DevOptions<'_> {
     }
 }
 
+/// A chain whose block 0 has the allocation of a genesis file.
 fn on_allocation(
     mut network: Network,
     json: &str,

@@ -1,4 +1,4 @@
-//! Removes the newest blocks of the chain and puts others in their place, for tests of reorganisations.
+//! Removes the newest blocks of the chain (`anvil_rollback`) or replaces them by others (`anvil_reorg`), for tests of reorganisations.
 
 use super::block_limits::MAX_BLOCKS_AT_ONCE;
 use super::chain::{DevChain, DevEvent};
@@ -6,8 +6,8 @@ use super::config::Mining;
 use super::error::DevError;
 
 impl DevChain {
-    /// Removes the newest blocks with their transactions; the chain and its state are as they were before them. The pool,
-    /// the clock and snapshots stay.
+    /// Removes the newest `depth` blocks with their transactions, so that chain and state are as before these blocks. The pool, the
+    /// clock and snapshots stay.
     ///
     /// # Errors
     /// [`DevError::TooDeep`] if the chain has fewer blocks, or no longer has the state before the removed ones.
@@ -20,9 +20,9 @@ impl DevChain {
         Ok(())
     }
 
-    /// Replaces the newest blocks by as many others. `fill` sends the transactions of the new block with this index to the
-    /// pool, which has no other transactions meanwhile. `now` is the host's time in seconds since 1970. After an error
-    /// nothing has changed.
+    /// Replaces the newest `depth` blocks by as many others. `fill` gets the index of each new block and adds the block's transactions
+    /// to the pool, which has no other transactions then. `now` is the host's time in seconds since 1970. After an error nothing has
+    /// changed.
     ///
     /// # Errors
     /// The errors of [`Self::rollback`], [`Self::mine`] and `fill`; [`DevError::NotMined`] if a block cannot hold all its
@@ -45,6 +45,7 @@ impl DevChain {
         now: u64,
         fill: &mut dyn FnMut(&mut Self, u64) -> Result<(), E>,
     ) -> Result<(), E> {
+        // With instant mining, `fill` would mine a block for each transaction.
         let mining = core::mem::replace(&mut self.mining, Mining::Manual);
         let waiting = self.pool.clone();
         self.pool.clear();

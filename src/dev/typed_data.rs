@@ -1,4 +1,5 @@
-//! The hash of typed data that an account signs (EIP-712, as `eth_signTypedData_v4` takes it).
+//! The hash of typed data that an account signs (EIP-712, in the form of `eth_signTypedData_v4`). A document has `types` (structs with
+//! their fields), a `primaryType`, and the values of two structs: the `domain` that the signature is for, and the `message`.
 
 use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -13,11 +14,14 @@ use crate::types::json::Object;
 
 /// The deepest nesting of structs and arrays, so that hashing does not exhaust the stack.
 const MAX_DEPTH: u32 = 64;
-/// The longest typed data, in bytes of JSON. Signing holds the chain meanwhile: small values take hundreds of nanoseconds each
-/// and nested ones are read once for each level, so that the slowest data of this length takes some tenths of a second.
+/// The longest typed data, in bytes of JSON. No other message is handled while one is signed: small values take hundreds of
+/// nanoseconds each and nested ones are parsed once for each level, so that the slowest data of this length takes some tenths of a
+/// second.
 const MAX_TEXT: usize = 512 * 1024;
+/// The name of the struct whose value is the domain.
 const DOMAIN: &str = "EIP712Domain";
-/// The fields of a domain whose type is not given, in the order of EIP-712.
+/// The fields of the domain and their types, in the order of EIP-712. If a document does not define the domain, those are its fields
+/// that have a value.
 const DOMAIN_FIELDS: [(&str, &str); 5] = [
     ("name", "string"),
     ("version", "string"),
@@ -25,7 +29,7 @@ const DOMAIN_FIELDS: [(&str, &str); 5] = [
     ("verifyingContract", "address"),
     ("salt", "bytes32"),
 ];
-/// The longest part of a name in an error.
+/// Most characters of a name that an error shows.
 const SHOWN: usize = 40;
 
 /// Why typed data has no hash.
@@ -52,12 +56,14 @@ pub enum TypedDataError {
     Types,
 }
 
+/// The members of a JSON object, by name, still as text.
 type RawMembers<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// Most bytes of all descriptions of types of one document together. Each struct's description repeats those of the structs
-/// that it refers to.
+/// Most bytes of all descriptions of the types of one document together. The description of a struct repeats those of all structs
+/// that it refers to, so a short document can describe far more bytes than it has.
 const MAX_DESCRIPTIONS: usize = 256 * 1024;
 
+/// A field of a struct: its name, and the name of its type.
 #[derive(Deserialize)]
 struct TypedField<'a> {
     #[serde(borrow)]
@@ -66,6 +72,7 @@ struct TypedField<'a> {
     kind: Cow<'a, str>,
 }
 
+/// A document of typed data.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TypedData<'a> {
@@ -73,10 +80,10 @@ struct TypedData<'a> {
     types: BTreeMap<Cow<'a, str>, Vec<Object<TypedField<'a>>>>,
     #[serde(borrow)]
     primary_type: Cow<'a, str>,
-    /// Libraries leave out an empty one.
+    /// The value of the domain. Libraries leave out an empty one.
     #[serde(borrow, default)]
     domain: Option<&'a RawValue>,
-    /// A document whose primary type is the domain has none.
+    /// The value of the primary type. A document whose primary type is the domain has no message.
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
 }
@@ -98,8 +105,10 @@ pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
         let fields = fields.map(|(name, kind)| Object(TypedField { name: name.into(), kind: kind.into() }));
         data.types.insert(DOMAIN.into(), fields.collect());
     }
-    let mut hasher = Hasher { types: &data.types, known: BTreeMap::new(), room: MAX_DESCRIPTIONS };
+    let mut hasher =
+        Hasher { types: &data.types, type_hashes: BTreeMap::new(), bytes_left: MAX_DESCRIPTIONS };
     let domain = hasher.value("domain", DOMAIN, Some(domain), 0)?;
+    // The prefix of typed data (EIP-191, version 1).
     let mut bytes = alloc::vec![0x19, 0x01];
     bytes.extend(domain.0);
     if data.primary_type != DOMAIN {
@@ -113,7 +122,7 @@ fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
-/// A name for an error, cut.
+/// The part of a name that an error shows.
 fn cut_name(name: &str) -> String {
     name.chars().take(SHOWN).collect()
 }
@@ -121,10 +130,10 @@ fn cut_name(name: &str) -> String {
 /// Hashes values of the types of one document.
 struct Hasher<'a> {
     types: &'a BTreeMap<Cow<'a, str>, Vec<Object<TypedField<'a>>>>,
-    /// The hashes of types, so that many values of a type do not take its description as often.
-    known: BTreeMap<&'a str, B256>,
-    /// How many bytes of descriptions of types may still be made, of [`MAX_DESCRIPTIONS`].
-    room: usize,
+    /// The hashes of the types described so far, so that each type is described only once.
+    type_hashes: BTreeMap<&'a str, B256>,
+    /// How many bytes of descriptions of types are left, of [`MAX_DESCRIPTIONS`].
+    bytes_left: usize,
 }
 
 impl<'a> Hasher<'a> {
@@ -135,9 +144,9 @@ impl<'a> Hasher<'a> {
         Ok((&**name, fields.as_slice()))
     }
 
-    /// The hash of a struct's description: its own, then those of the structs that it refers to, by name.
+    /// The hash of a struct's description: its name and fields, then those of the structs that it refers to, in the order of names.
     fn type_hash(&mut self, name: &'a str) -> Result<B256, TypedDataError> {
-        if let Some(hash) = self.known.get(name) {
+        if let Some(hash) = self.type_hashes.get(name) {
             return Ok(*hash);
         }
         let (mut others, mut next) = (BTreeSet::new(), alloc::vec![name]);
@@ -169,17 +178,18 @@ impl<'a> Hasher<'a> {
             text.push_str(if before == '(' { "()" } else { ")" });
         }
         let hash = keccak256(text);
-        self.known.insert(name, hash);
+        self.type_hashes.insert(name, hash);
         Ok(hash)
     }
 
-    /// Takes bytes of what descriptions may have together.
+    /// Counts bytes of a description; an error if all descriptions together have too many.
     fn spend(&mut self, bytes: usize) -> Result<(), TypedDataError> {
-        self.room = self.room.checked_sub(bytes).ok_or(TypedDataError::Types)?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(TypedDataError::Types)?;
         Ok(())
     }
 
-    /// The 32 bytes that stand for a value within the struct or array that contains it.
+    /// The 32 bytes that encode a value within the struct or array that contains it (`encodeData` of EIP-712). `field` is its name,
+    /// for errors.
     fn value(
         &mut self,
         field: &str,
@@ -204,9 +214,10 @@ impl<'a> Hasher<'a> {
             return Ok(hash.finalize());
         }
         if is_atomic(kind) {
-            return atom(kind, json).ok_or_else(wrong);
+            return atom_word(kind, json).ok_or_else(wrong);
         }
         let (kind, fields) = self.fields(kind)?;
+        // A struct that is a field may be null. Domain and message, of depth 0, may not.
         if json == "null" && depth > 0 {
             return Ok(B256::ZERO);
         }
@@ -231,28 +242,28 @@ fn integer(kind: &str) -> Option<(bool, usize)> {
         Some(bits) => (false, bits),
         None => (true, kind.strip_prefix("int")?),
     };
-    let bits = if bits.is_empty() { 256 } else { size(bits)? };
+    let bits = if bits.is_empty() { 256 } else { type_size(bits)? };
     (bits % 8 == 0 && (8..=256).contains(&bits)).then_some((is_signed, bits))
 }
 
 /// The length of a type of bytes with a fixed length.
-fn fixed(kind: &str) -> Option<usize> {
-    size(kind.strip_prefix("bytes")?).filter(|length| (1..=32).contains(length))
+fn fixed_bytes_len(kind: &str) -> Option<usize> {
+    type_size(kind.strip_prefix("bytes")?).filter(|length| (1..=32).contains(length))
 }
 
 /// A number in a type's name, which has no sign and no leading zero.
-fn size(digits: &str) -> Option<usize> {
+fn type_size(digits: &str) -> Option<usize> {
     digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))
 }
 
 fn is_atomic(kind: &str) -> bool {
     matches!(kind, "address" | "bool" | "bytes" | "string")
         || integer(kind).is_some()
-        || fixed(kind).is_some()
+        || fixed_bytes_len(kind).is_some()
 }
 
 /// The 32 bytes that stand for a value of a type without parts; `None` if the value is not of the type.
-fn atom(kind: &str, json: &str) -> Option<B256> {
+fn atom_word(kind: &str, json: &str) -> Option<B256> {
     if let Some((is_signed, bits)) = integer(kind) {
         return number(json, is_signed, bits);
     }
@@ -261,9 +272,9 @@ fn atom(kind: &str, json: &str) -> Option<B256> {
         "string" => Some(keccak256(&*parse::<Cow<'_, str>>(json)?)),
         "bytes" => Some(keccak256(bytes(json)?)),
         "address" => Some(B256::left_padding_from(&bytes(json).filter(|bytes| bytes.len() == 20)?)),
-        kind => {
-            Some(B256::right_padding_from(&bytes(json).filter(|bytes| Some(bytes.len()) == fixed(kind))?))
-        }
+        kind => Some(B256::right_padding_from(
+            &bytes(json).filter(|bytes| Some(bytes.len()) == fixed_bytes_len(kind))?,
+        )),
     }
 }
 
@@ -284,15 +295,15 @@ fn number(json: &str, is_signed: bool, bits: usize) -> Option<B256> {
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
-    let size = U256::from_str_radix(digits, radix).ok()?;
+    let magnitude = U256::from_str_radix(digits, radix).ok()?;
     // The largest number above zero has the sign's bit clear; the lowest below zero has that bit alone.
     let largest =
         U256::MAX.wrapping_shr(256_usize.saturating_sub(bits).saturating_add(usize::from(is_signed)));
     let fits = match is_negative {
-        true => is_signed && size <= largest.saturating_add(U256::from(1)),
-        false => size <= largest,
+        true => is_signed && magnitude <= largest.saturating_add(U256::from(1)),
+        false => magnitude <= largest,
     };
-    let word = if is_negative { U256::ZERO.wrapping_sub(size) } else { size };
+    let word = if is_negative { U256::ZERO.wrapping_sub(magnitude) } else { magnitude };
     fits.then(|| B256::from(word))
 }
 

@@ -1,4 +1,5 @@
-//! Fetches the blocks below the one on which a chain begins. Hashes lead from that block to each of them.
+//! Fetches ancestors of the block on which a fork begins: headers, transactions, receipts and uncles. Each parent hash leads to the
+//! next lower header, whose roots prove the rest. [`super::Rounds`] calls this file with what a run has found missing.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeSet;
@@ -13,8 +14,8 @@ use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, Stop, given, refuted};
 use super::headers::{fetch_linked, raw};
 use super::kept::{
-    Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body, kept_place,
-    kept_receipts, kept_uncles,
+    Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body,
+    kept_receipts, kept_uncles, stored_block_number,
 };
 use super::missing::{Wanted, in_parts};
 use super::state::ForkState;
@@ -24,23 +25,24 @@ use crate::local::{ForkBody, StoredBlock};
 use crate::types::json::{block_with_header, header_from_json, location_from_json, receipt_from_json};
 use crate::types::{EMPTY_UNCLES_HASH, Header, Receipt};
 
-/// Most uncles of a block.
+/// Most uncles of a block by Rootstock's rules.
 const MOST_UNCLES: u32 = 10;
 
-/// Blocks whose transactions and receipts are fetched at once. Those of the main network take less than the memory that the responses
-/// of one upstream may take.
+/// Blocks whose transactions and receipts are fetched at once. Sixteen blocks of the main network stay below the limit of memory for
+/// the responses of one upstream.
 const BLOCKS_AT_ONCE: usize = 16;
 
 /// The inputs of a fetch of blocks.
 pub(super) struct Blocks<'a> {
     pub(super) state: &'a ForkState,
-    /// The blocks whose contents one run reads, as many as [`Wanted::count_contents`] allows: those of others make room
-    /// for them.
+    /// Heights of the blocks whose contents the present message reads, as many as [`Wanted::count_contents`] allows. Contents of
+    /// other blocks are dropped first when too many are stored.
     pub(super) run: &'a BTreeSet<u64>,
     pub(super) keeper: Keeper<'a>,
 }
 
-/// Fetches the blocks that are wanted, and takes out of `wanted` what is done.
+/// Fetches the parts of blocks that are wanted, and removes each from `wanted` when it is stored. The exchanges of a stored part are
+/// dropped, because later runs of this function do not request it again.
 pub(super) fn fetch_blocks(
     exchanges: &mut Exchanges,
     blocks: &Blocks<'_>,
@@ -79,7 +81,8 @@ pub(super) fn fetch_blocks(
     Ok(())
 }
 
-/// Looks up a header by a hash that is not that of a linked one.
+/// Looks up a header by a hash that no linked header has. The upstream states its height only: the headers down to that height are
+/// linked then, and the hash counts as unknown if none of them has it.
 fn header_of(exchanges: &mut Exchanges, state: &ForkState, hash: B256) -> Fetched<()> {
     let number = match raw(exchanges, state.network(), hash) {
         Ok(found) => Some(found.number).filter(|number| *number < state.block.number),
@@ -96,7 +99,7 @@ fn header_of(exchanges: &mut Exchanges, state: &ForkState, hash: B256) -> Fetche
     Ok(())
 }
 
-/// Fetches the transactions of blocks whose headers are linked, except those that were kept.
+/// Fetches the transactions of blocks whose headers are linked, unless the host has them from an earlier run.
 fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64>) -> Fetched<()> {
     let (state, network) = (blocks.state, blocks.state.network());
     let mut headers = state.parts().linked(numbers, |parts, number| !parts.bodies.contains_key(number));
@@ -109,8 +112,8 @@ fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64
     };
     let requests: Vec<UpstreamRequest> = headers.iter().map(of_block).collect();
     let fetched = exchanges.first(&requests, |name, responses| {
-        let both = headers.iter().zip(responses);
-        both.map(|(header, response)| body(name, network, header, response)).collect::<Result<Vec<_>, _>>()
+        let pairs = headers.iter().zip(responses);
+        pairs.map(|(header, response)| body(name, network, header, response)).collect::<Result<Vec<_>, _>>()
     })?;
     let fetched: Vec<_> = headers.into_iter().zip(fetched).collect();
     keep_bodies(blocks.keeper, &fetched);
@@ -118,6 +121,7 @@ fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64
     Ok(())
 }
 
+/// Reads the transactions of a block from the response of the upstream `name`, and checks them against the header.
 fn body(
     name: &str,
     network: &Network,
@@ -133,37 +137,39 @@ fn body(
     checked_body(header, transactions, network).map_err(|error| refuted(name, &what, error))
 }
 
-/// Fetches the transactions and receipts of blocks whose headers are linked, except those that were kept.
+/// Fetches the transactions and receipts of blocks whose headers are linked, unless the host has them from an earlier run.
 fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64>) -> Fetched<()> {
     let (state, network, begun) = (blocks.state, blocks.state.network(), exchanges.used());
     bodies(exchanges, blocks, numbers)?;
-    // A later run asks for none of them. It must not drop what it asked after them.
+    // The transactions are stored now, so a later run of this fetch does not request them, and uses no exchange up to here. Such
+    // a run must not drop the exchanges with receipts that follow.
     if exchanges.used() > begun {
         exchanges.forget(begun);
     }
-    let mut open = {
+    let mut without_receipts = {
         let parts = state.parts();
         let headers = parts.linked(numbers, |parts, number| !parts.contents.contains_key(number));
         let body = |header: VerifiedHeader| Some((parts.bodies.get(&header.number)?.clone(), header));
         headers.into_iter().filter_map(body).collect::<Vec<_>>()
     };
-    open.retain(|(body, header)| {
+    without_receipts.retain(|(body, header)| {
         let kept = kept_receipts(blocks.keeper, header, body, network);
         kept.map(|block| state.add_contents(blocks.run, header.number, Arc::new(block))).is_none()
     });
     let of_receipt =
         |hash: &B256| UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
-    let hashes = open.iter().flat_map(|(body, _)| body.body.hashes());
+    let hashes = without_receipts.iter().flat_map(|(body, _)| body.body.hashes());
     let requests: Vec<UpstreamRequest> = hashes.map(of_receipt).collect();
     let fetched = exchanges.first(&requests, |name, responses| {
         let mut responses = responses.iter();
-        let fetched = open.iter().map(|(body, header)| {
-            let of: Vec<&UpstreamResponse> = responses.by_ref().take(body.body.hashes().len()).collect();
-            stored(name, network, (header, &**body), of)
+        let fetched = without_receipts.iter().map(|(body, header)| {
+            let of_block: Vec<&UpstreamResponse> =
+                responses.by_ref().take(body.body.hashes().len()).collect();
+            stored(name, network, (header, &**body), of_block)
         });
         fetched.collect::<Result<Vec<_>, _>>()
     })?;
-    let headers = open.into_iter().map(|(_, header)| header);
+    let headers = without_receipts.into_iter().map(|(_, header)| header);
     let fetched: Vec<_> = headers.zip(fetched.into_iter().map(Arc::new)).collect();
     keep_receipts(blocks.keeper, &fetched);
     for (header, block) in fetched {
@@ -172,6 +178,7 @@ fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u
     Ok(())
 }
 
+/// Reads the receipts of a block from the responses of the upstream `name`, and checks them against header and body.
 fn stored(
     name: &str,
     network: &Network,
@@ -188,7 +195,7 @@ fn stored(
     checked_receipts(header, body, receipts, network).map_err(|error| refute(error.to_string()))
 }
 
-/// Fetches the uncles of a block whose header is linked, unless they were kept.
+/// Fetches the uncles of a block whose header is linked, unless the host has them from an earlier run.
 fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetched<()> {
     let state = blocks.state;
     let Some(header) = state.parts().headers.get(&number).cloned() else { return Ok(()) };
@@ -223,13 +230,13 @@ fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetche
     Ok(())
 }
 
-/// Looks up where a transaction is. Its block shows it.
+/// Looks up the block and index of a transaction. The upstream states the block only, whose verified transactions show the index.
 fn location(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetched<()> {
     let state = blocks.state;
-    // A height that was kept does not make the run link more headers.
-    let kept = kept_place(blocks.keeper, &hash);
+    // A height that the host has stored may be wrong, so it is used only if the headers down to it are linked already.
+    let kept = stored_block_number(blocks.keeper, &hash);
     if let Some(number) = kept.filter(|number| state.parts().headers.contains_key(number))
-        && let Some(location) = placed(exchanges, blocks, number, &hash)?
+        && let Some(location) = location_in(exchanges, blocks, number, &hash)?
     {
         state.parts().add_location(hash, Some(location));
         return Ok(());
@@ -244,14 +251,14 @@ fn location(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetch
     let mut location = None;
     if let Some(number) = number {
         fetch_linked(exchanges, state, number)?;
-        location = placed(exchanges, blocks, number, &hash)?;
+        location = location_in(exchanges, blocks, number, &hash)?;
     }
     state.parts().add_location(hash, location);
     Ok(())
 }
 
 /// The location of a transaction if it is in this block.
-fn placed(
+fn location_in(
     exchanges: &mut Exchanges,
     blocks: &Blocks<'_>,
     number: u64,

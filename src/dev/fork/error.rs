@@ -1,4 +1,4 @@
-//! Why a fork has no answer.
+//! The errors of a fork. Their messages go to the caller of the JSON-RPC method, or to the console at the start.
 
 use alloc::string::String;
 
@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256};
 
 use crate::types::BlockRef;
 
-/// Why a chain cannot begin on a block, or cannot read below it.
+/// The reason why a fork cannot begin on a block, or cannot read its state or its ancestors.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -39,7 +39,7 @@ pub enum ForkError {
          the upstream follows another branch; fork another block"
     )]
     OffChain { name: String, number: u64, hash: B256, found: B256 },
-    /// A hash commits to other data than the upstream shows.
+    /// The upstream's data do not have the hash that a header or a trie node commits to, or do not decode.
     #[error("{name}, {what}: {reason}")]
     False { name: String, what: String, reason: String },
     /// The upstream did not answer.

@@ -1,4 +1,5 @@
-//! Requests to the upstreams of a fork, and their responses.
+//! The requests of a fetch to the upstreams of a fork, and their responses. The files beside this one write fetches as functions
+//! without waiting; the host sends the requests and runs the function again.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -12,21 +13,21 @@ use crate::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResp
 /// JSON-RPC error code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// The exchanges of one fetch, which is a function that runs again with each response: [`Stop::Ask`] names what it needs next.
-/// Runs ask in the same order each time.
+/// The exchanges of one fetch. A fetch is a function that runs again with each response: [`Stop::Ask`] names the requests that it needs
+/// next. Each run makes the same requests in the same order, so the stored exchanges answer the first ones.
 #[derive(Debug)]
 pub struct Exchanges {
     names: Arc<[String]>,
     unproven: UnprovenPolicy,
     done: Vec<Exchange>,
-    /// How many of them the present run has used.
+    /// How many of `done` the present run has used.
     used: usize,
 }
 
-/// An upstream, what it was asked, and what it responded.
+/// The index of an upstream, the requests to it, and its responses.
 type Exchange = (usize, Vec<UpstreamRequest>, Arc<[UpstreamResponse]>);
 
-/// Why a fetch has not ended well.
+/// Why a run of a fetch ended without a result.
 #[derive(Debug)]
 pub enum Stop {
     /// The fetch needs the responses of the upstream with this index to these requests.
@@ -45,7 +46,8 @@ impl From<ForkError> for Stop {
 pub type Fetched<T> = Result<T, Stop>;
 
 impl Exchanges {
-    /// No exchanges yet with upstreams of these names, which are asked in this order. With a quorum each of them counts.
+    /// Begins without exchanges. `names` are the names of the upstreams, which are asked in this order; a quorum asks all until enough
+    /// agree.
     #[must_use]
     pub fn new(names: Arc<[String]>, unproven: UnprovenPolicy) -> Self {
         Self { names, unproven, done: Vec::new(), used: 0 }
@@ -64,7 +66,7 @@ impl Exchanges {
         self.used = 0;
     }
 
-    /// How many exchanges are held. Once [`Stop::Ask`] is returned, those of parts that are done are not.
+    /// The number of stored exchanges. When [`Stop::Ask`] is returned, those of completed parts are dropped already.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.done.len()
@@ -89,13 +91,17 @@ impl Exchanges {
         self.used
     }
 
-    /// Drops the exchanges of a part of a fetch that is done: later runs do not ask for it. `used` is from before that part.
+    /// Drops the exchanges of a completed part of a fetch, because later runs do not request that part. `used` is the value of
+    /// [`Self::used`] from before the part.
     pub(super) fn forget(&mut self, used: usize) {
         self.done.truncate(used);
         self.used = used;
     }
 
     /// The responses of an upstream to requests.
+    ///
+    /// # Errors
+    /// [`Stop::Ask`] if they are not stored.
     pub(super) fn ask(
         &mut self,
         upstream: usize,
@@ -113,7 +119,8 @@ impl Exchanges {
         Ok(responses.clone())
     }
 
-    /// Asks one upstream after the other until `read` takes what one answers.
+    /// Asks one upstream after the other until `read` accepts the responses of one. `read` gets the upstream's name. Returns the error
+    /// for the last upstream if it accepts none.
     pub(super) fn first<T>(
         &mut self,
         requests: &[UpstreamRequest],
@@ -130,7 +137,7 @@ impl Exchanges {
     }
 }
 
-/// No upstream was given.
+/// The error if there are no upstreams.
 pub(super) fn no_upstream() -> ForkError {
     ForkError::Upstream("no upstream is given".to_owned())
 }
@@ -140,7 +147,7 @@ pub(super) const fn lacks_method(failure: &RequestFailure) -> bool {
     matches!(failure, RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. })
 }
 
-/// The text of a result that is not `null`.
+/// The text of a result; `None` for `null`. `what` names the data in the error.
 pub(super) fn given<'a>(
     name: &str,
     what: &str,
@@ -154,7 +161,7 @@ pub(super) fn given<'a>(
     Err(ForkError::Unanswered { name: name.to_owned(), what: what.to_owned(), reason })
 }
 
-/// The upstream's answer is not what a hash commits to.
+/// The error of an upstream's response that does not decode or is not what a hash commits to.
 pub(super) fn refuted(name: &str, what: &str, reason: impl Display) -> ForkError {
     ForkError::False { name: name.to_owned(), what: what.to_owned(), reason: reason.to_string() }
 }

@@ -1,4 +1,5 @@
-//! A map that only grows, so that what it holds can be lent while other threads add to it.
+//! A map that only grows, so that references to its values stay valid while other threads add to it. `ForkState` stores the values of
+//! the forked state in it, because [`crate::trie::TrieBase`] returns references.
 
 use alloc::boxed::Box;
 use core::hash::BuildHasher as _;
@@ -7,7 +8,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use alloy_primitives::map::DefaultHashBuilder;
 use spin::Once;
 
-/// Number of chains. With a million entries each has some sixty.
+/// Number of chains of entries, of which each holds the keys with the same low bits of their hash. With a million entries a chain has
+/// some sixty.
 const CHAINS: usize = 1 << 14;
 
 /// The bits of a hash that choose the chain.
@@ -20,6 +22,7 @@ pub(super) struct GrowingMap<V> {
     hasher: DefaultHashBuilder,
 }
 
+/// The first entry of a chain, or the one after another entry; empty at the end of the chain.
 type Link<V> = Once<Box<Entry<V>>>;
 
 struct Entry<V> {
@@ -58,12 +61,13 @@ impl<V> GrowingMap<V> {
         None
     }
 
-    /// Adds a value; one that is there already stays. Returns the value that is kept.
+    /// Adds a value, unless the key has one already. Returns the value under the key.
     pub(super) fn insert(&self, key: &[u8], value: V) -> Option<&V> {
         let mut new = Some(Box::new(Entry { key: key.into(), value, next: Link::new() }));
         let mut link = self.chain(key)?;
         loop {
-            // Another thread may append first; the next entry is looked at then.
+            // `append` runs only if this link is empty, and therefore once. If another thread has filled the link, `entry` is that
+            // thread's, and the loop goes on to the next link.
             let append = || {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 new.take().ok_or(())
@@ -78,7 +82,7 @@ impl<V> GrowingMap<V> {
 }
 
 impl<V> Drop for GrowingMap<V> {
-    /// Takes long chains apart without recursion.
+    /// Drops the entries of a chain one by one: the derived drop recurses, and a long chain would exhaust the stack.
     fn drop(&mut self) {
         for link in &mut self.chains {
             let mut next = core::mem::take(link).try_into_inner();

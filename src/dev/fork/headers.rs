@@ -1,4 +1,4 @@
-//! Fetches headers: of the block on which a chain begins, and of its ancestors, by the hashes that lead to them.
+//! Fetches headers: of the block on which a fork begins, and of its ancestors, each of which the parent hash of its child proves.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -17,17 +17,17 @@ use crate::light::{UpstreamRequest, prove};
 use crate::types::SealedHeader;
 use crate::types::json::header_from_json;
 
-/// Headers that are asked for at once.
+/// Headers that one exchange requests, which bounds the memory and the time of its responses.
 const HEADERS_AT_ONCE: u64 = 50;
 
-/// Most blocks below the one that was forked.
+/// How many blocks below the fork's block can be read at most: each header down to the requested one is fetched and stored.
 const MOST_BELOW: u64 = 100_000;
 
 fn by_number(number: u64) -> UpstreamRequest {
     UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))
 }
 
-/// The ancestors of a header down to a height, or as many as are asked for at once.
+/// The ancestors of a header in descending order, down to the height `to` or as many as one exchange requests.
 pub(super) fn below(
     exchanges: &mut Exchanges,
     network: &Network,
@@ -61,7 +61,7 @@ pub(super) fn below(
     Ok(linked)
 }
 
-/// Links the headers down to this height.
+/// Fetches the headers down to this height and adds them to the linked ones. A linked header is a proven ancestor of the fork's block.
 pub(super) fn fetch_linked(exchanges: &mut Exchanges, state: &ForkState, to: u64) -> Fetched<()> {
     if state.block.number.saturating_sub(to) > MOST_BELOW {
         return Err(ForkError::TooDeep { number: to, most: MOST_BELOW }.into());
@@ -78,13 +78,13 @@ pub(super) fn fetch_linked(exchanges: &mut Exchanges, state: &ForkState, to: u64
     }
 }
 
-/// A header as a block object shows it, if that shows all of it.
+/// The header with this hash from a block object. An error if the object leaves out fields on which the hash depends.
 fn header_from_object(text: &str, hash: B256, network: &Network) -> Result<SealedHeader, String> {
     header_from_json(text, Some(hash), &|number| network.header_shape(number))
         .map_err(|error| error.to_string())
 }
 
-/// The header with a hash, from its block object or, as that may hide a part, from its raw form.
+/// The header with a hash, from its block object or, because the object may leave out fields, from its raw form.
 pub(super) fn raw(exchanges: &mut Exchanges, network: &Network, hash: B256) -> Fetched<SealedHeader> {
     let requests = [
         UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
@@ -120,10 +120,10 @@ pub(super) fn trusted_header(
     Ok(header)
 }
 
-/// Takes a header whose hash is trusted for verified.
+/// Makes a verified header of one whose hash is trusted.
 ///
 /// # Errors
-/// [`ForkError::Unverified`]
+/// [`ForkError::Unverified`] if the header breaks a rule that a checkpoint must keep.
 pub fn trusted_block(network: &Arc<Network>, header: SealedHeader) -> Result<VerifiedHeader, ForkError> {
     let checkpoint = Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None };
     let chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, header);
@@ -131,8 +131,8 @@ pub fn trusted_block(network: &Arc<Network>, header: SealedHeader) -> Result<Ver
     Ok(chain.head().clone())
 }
 
-/// Whether the upstreams that answer have another block at this height than the one whose hash was kept: it was reorganised away,
-/// or a development chain has begun anew.
+/// Whether the first upstream that answers has another block at this height than the one with this hash, or none: the block was
+/// reorganised away, or the upstream is a development chain that has begun anew.
 ///
 /// # Errors
 /// [`super::Stop`]
@@ -145,7 +145,8 @@ pub fn is_replaced(exchanges: &mut Exchanges, number: u64, hash: B256) -> Fetche
     })
 }
 
-/// The header of a verified chain from which hashes lead down to the block at this height.
+/// The header of a verified chain that is nearest to the block of this height: the block's own, or the lowest of the chain if the block
+/// is below, from which parent hashes lead down to it.
 pub(super) fn nearest(
     exchanges: &Exchanges,
     chain: &ChainView,

@@ -1,4 +1,5 @@
-//! The records that a host keeps of a fork for later runs. Blocks are encoded here, and checked again when they are read.
+//! The records that a host stores of a fork for later runs of the program on the same block ([`ForkKeeper`]). Blocks are encoded here,
+//! and checked against their headers again when they are read.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,28 +12,33 @@ use crate::local::{ForkBody, StoredBlock, marked_sender};
 use crate::types::rlp::{RlpReader, list_of};
 use crate::types::{Header, Receipt, Transaction, decode_uncles, encode_uncles};
 
-/// A key and its value.
+/// The key and the value of a stored part of a block. Only this file knows their encoding.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-/// Where a host keeps what was read below the block on which a chain begins, for later runs on the same block.
+/// The storage in which a host keeps fetched data of a fork, for later runs on the same block.
 pub trait ForkKeeper {
-    /// Keeps values of the state.
+    /// Stores values of the state.
     fn keep_values(&self, learned: &Learned);
 
-    /// Keeps parts of blocks.
+    /// Stores parts of blocks.
     fn keep_blocks(&self, entries: &mut dyn Iterator<Item = Entry>);
 
-    /// A part of a block that was kept. Nothing is trusted of it.
+    /// The value under the key of a part of a block. It is not trusted: the caller checks it.
     fn block_part(&self, key: &[u8]) -> Option<Vec<u8>>;
 }
 
 /// A host's keeper, if it has one.
 pub type Keeper<'a> = Option<&'a (dyn ForkKeeper + Sync)>;
 
-/// The kinds of keys.
+// The first byte of a key says what is stored under it. For the first three a block number of eight bytes follows.
+
+/// The transactions of a block, an RLP list.
 const BODY: u8 = 0;
+/// The receipts of a block, an RLP list.
 const RECEIPTS: u8 = 1;
+/// The uncles of a block, an RLP list.
 const UNCLES: u8 = 2;
+/// The number of the block that contains a transaction, in eight bytes; the transaction's hash follows the first byte of the key.
 const PLACE: u8 = 3;
 
 fn key(kind: u8, of: &[u8]) -> Vec<u8> {
@@ -53,6 +59,7 @@ fn listed<T>(items: &[T], encode: fn(&T) -> Vec<u8>) -> Vec<u8> {
     list_of(items.iter().map(Vec::as_slice))
 }
 
+/// The items of an RLP list; `None` if the bytes are no list or `decode` rejects one.
 fn decoded<T>(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<T>) -> Option<Vec<T>> {
     let (mut list, mut items) = (RlpReader::list(bytes, "block").ok()?, Vec::new());
     while !list.is_empty() {
@@ -61,7 +68,7 @@ fn decoded<T>(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<T>) -> Option<Vec<T
     Some(items)
 }
 
-/// Keeps the transactions of blocks, and where they are.
+/// Stores the transactions of blocks, and for each transaction the number of its block.
 pub(super) fn keep_bodies(keeper: Keeper<'_>, bodies: &[(VerifiedHeader, ForkBody)]) {
     let Some(keeper) = keeper else { return };
     keeper.keep_blocks(&mut bodies.iter().flat_map(|(header, body)| {
@@ -73,7 +80,7 @@ pub(super) fn keep_bodies(keeper: Keeper<'_>, bodies: &[(VerifiedHeader, ForkBod
     }));
 }
 
-/// Keeps the receipts of blocks.
+/// Stores the receipts of blocks.
 pub(super) fn keep_receipts(keeper: Keeper<'_>, blocks: &[(VerifiedHeader, Arc<StoredBlock>)]) {
     let Some(keeper) = keeper else { return };
     keeper.keep_blocks(
@@ -83,14 +90,14 @@ pub(super) fn keep_receipts(keeper: Keeper<'_>, blocks: &[(VerifiedHeader, Arc<S
     );
 }
 
-/// The transactions of a block that were kept, if they are those of this header.
+/// The stored transactions of a block, if the header commits to them.
 pub(super) fn kept_body(keeper: Keeper<'_>, header: &VerifiedHeader, network: &Network) -> Option<ForkBody> {
     let bytes = keeper?.block_part(&part(BODY, header))?;
     let transactions = decoded(&bytes, |rlp| Transaction::decode(rlp).ok())?;
     checked_body(header, transactions, network).ok()
 }
 
-/// As [`kept_body`], with the receipts.
+/// The block with its stored receipts, if the header commits to them.
 pub(super) fn kept_receipts(
     keeper: Keeper<'_>,
     header: &VerifiedHeader,
@@ -102,7 +109,7 @@ pub(super) fn kept_receipts(
     checked_receipts(header, body, receipts, network).ok()
 }
 
-/// The transactions of a block with their senders, if they are those of this header.
+/// The transactions of a block with their senders, if the header commits to them.
 pub(super) fn checked_body(
     header: &VerifiedHeader,
     transactions: Vec<Transaction>,
@@ -113,7 +120,7 @@ pub(super) fn checked_body(
     Ok(ForkBody { body: Arc::new(body), senders })
 }
 
-/// The block with these receipts, if they are those of its header.
+/// The block with these receipts, if its header commits to them and they fit its transactions.
 pub(super) fn checked_receipts(
     header: &VerifiedHeader,
     ForkBody { body, senders }: &ForkBody,
@@ -125,19 +132,20 @@ pub(super) fn checked_receipts(
     Ok(StoredBlock { body: body.clone(), receipts: Arc::new(receipts), senders: senders.clone() })
 }
 
-/// The sender of a transaction. Impersonated ones are on development chains only.
+/// The sender of a transaction, the zero address for REMASC's. Blocks of a development chain, which has the rules of regtest, may hold
+/// transactions of impersonated senders: marks in place of their signatures name the senders.
 fn sender(sent: &Transaction, network: &Network) -> Address {
     let marked = marked_sender(sent).filter(|_| network.name == "regtest");
     marked.unwrap_or_else(|| sent.recover_sender(network.chain_id).unwrap_or_default())
 }
 
-/// The height of the block that was kept with a transaction.
-pub(super) fn kept_place(keeper: Keeper<'_>, transaction: &B256) -> Option<u64> {
+/// The number of the block that contains a transaction, as the host has stored it.
+pub(super) fn stored_block_number(keeper: Keeper<'_>, transaction: &B256) -> Option<u64> {
     let bytes = keeper?.block_part(&key(PLACE, transaction.as_slice()))?;
     Some(u64::from_be_bytes(bytes.try_into().ok()?))
 }
 
-/// Keeps the uncles of a block.
+/// Stores the uncles of a block.
 pub(super) fn keep_uncles(keeper: Keeper<'_>, header: &VerifiedHeader, uncles: &VerifiedUncles) {
     let Some(keeper) = keeper else { return };
     let headers: Vec<Header> = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
@@ -145,7 +153,7 @@ pub(super) fn keep_uncles(keeper: Keeper<'_>, header: &VerifiedHeader, uncles: &
     keeper.keep_blocks(&mut core::iter::once(entry));
 }
 
-/// The uncles of a block that were kept, if they are those of this header.
+/// The stored uncles of a block, if the header commits to them.
 pub(super) fn kept_uncles(
     keeper: Keeper<'_>,
     header: &VerifiedHeader,

@@ -1,4 +1,5 @@
-//! Data of the forked network that runs have found missing.
+//! The data of the forked network that runs have read and found missing: `ForkState` notes them ([`MissingNotes`]), and a host passes
+//! them as [`Wanted`] to [`super::Rounds`], which fetches them.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -10,24 +11,25 @@ use spin::Mutex;
 
 use super::error::ForkError;
 
-/// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the
-/// main network takes some 100 kB.
+/// Most ancestors of the fork's block whose contents (transactions and receipts) are stored in memory, and that one message may read.
+/// A block of the main network takes some 100 kB, so all take some 400 MB.
 pub(super) const MOST_CONTENTS: usize = 4_096;
 
-/// Most things that one run may miss.
+/// Most missing values and blocks of one run, which bounds the time and the memory of their fetch.
 const MOST_MISSING: usize = 100_000;
 
-/// The URL and the height of another block to begin on.
+/// The URL of the upstream and the height of another block on which the fork is to begin. Without the URL, the present upstreams;
+/// without the height, the head.
 pub type OtherStart = (Option<String>, Option<u64>);
 
-/// Something that was read and is not known.
+/// Data that a run has read and that is not fetched yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The value under a key of the state.
     Value(Vec<u8>),
     /// The header of an ancestor, by its height.
     Header(u64),
-    /// The header with this hash, if it is an ancestor's.
+    /// The header with this hash, which may be of no ancestor.
     HeaderOf(B256),
     /// The transactions of a block.
     Body(u64),
@@ -37,13 +39,13 @@ pub enum Missing {
     Uncles(u64),
     /// The block and index of a transaction.
     Location(B256),
-    /// Another block to begin on.
+    /// Another block on which the fork is to begin.
     Other(OtherStart),
 }
 
-/// Where reads note what they have found missing.
+/// The notes of a host about missing data.
 pub trait MissingNotes: Debug + Send + Sync {
-    /// Notes it, for the run that is under way.
+    /// Notes missing data of the present run.
     fn note(&self, missing: Missing);
 }
 
@@ -55,9 +57,9 @@ pub struct MissingSet {
 }
 
 impl MissingSet {
-    /// Adds something.
+    /// Adds missing data, unless it is noted already.
     pub fn note(&mut self, missing: Missing) {
-        // One more shows that there are too many.
+        // A count of one above the limit tells `wanted` that there are too many; more are not stored.
         if self.count > MOST_MISSING {
             return;
         }
@@ -70,9 +72,9 @@ impl MissingSet {
             Missing::Contents(number) => wanted.contents.insert(number),
             Missing::Uncles(number) => wanted.uncles.insert(number),
             Missing::Location(hash) => wanted.locations.insert(hash),
-            Missing::Other(other) => {
-                let is_new = !wanted.others.contains(&other);
-                wanted.others.extend(Some(other).filter(|_| is_new));
+            Missing::Other(start) => {
+                let is_new = !wanted.others.contains(&start);
+                wanted.others.extend(Some(start).filter(|_| is_new));
                 is_new
             }
         };
@@ -93,7 +95,7 @@ impl MissingSet {
     }
 }
 
-/// The notes of a host with one run at a time.
+/// The notes of a host that makes one run at a time.
 #[derive(Debug, Default)]
 pub struct SharedNotes(Mutex<MissingSet>);
 
@@ -115,31 +117,37 @@ impl MissingNotes for SharedNotes {
     }
 }
 
-/// The missing data by kind. Fetched data is taken out.
+/// The missing data by kind. Each fetch removes the data that it has stored.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
+    /// Trie keys of values.
     pub(super) values: BTreeSet<Vec<u8>>,
+    /// Heights of headers.
     pub(super) headers: BTreeSet<u64>,
+    /// Hashes of headers.
     pub(super) headers_of: BTreeSet<B256>,
     /// Heights of blocks whose transactions are read.
     pub(super) bodies: BTreeSet<u64>,
     /// Heights of blocks whose transactions and receipts are read.
     pub(super) contents: BTreeSet<u64>,
+    /// Heights of blocks whose uncles are read.
     pub(super) uncles: BTreeSet<u64>,
+    /// Hashes of transactions whose block and index are read.
     pub(super) locations: BTreeSet<B256>,
-    /// Other blocks to begin on.
+    /// Other blocks on which the fork is to begin.
     pub others: Vec<OtherStart>,
 }
 
 impl Wanted {
-    /// Adds the blocks whose contents are wanted to those that the same message has read.
+    /// Adds the blocks whose contents are wanted to `read`, those that the same message has read so far. Fails if they are more than
+    /// [`MOST_CONTENTS`].
     pub(super) fn count_contents(&self, read: &mut BTreeSet<u64>) -> Result<(), ForkError> {
         read.extend(self.bodies.union(&self.contents));
         if read.len() > MOST_CONTENTS { Err(ForkError::TooMuch(MOST_CONTENTS)) } else { Ok(()) }
     }
 }
 
-/// Fetches what is wanted in parts of at most this many, and takes each part out of `wanted` once it is there.
+/// Calls `fetch` with parts of `wanted` of at most `most` items, and removes each part that was fetched. Stops at the first error.
 pub(super) fn in_parts<T: Ord + Clone, E>(
     wanted: &mut BTreeSet<T>,
     most: usize,

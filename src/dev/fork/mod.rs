@@ -1,18 +1,20 @@
-//! The block of another network on which a chain begins: what is known of it, and how the rest is fetched.
+//! The block of another network on which a development chain begins (a fork), with its state and its ancestors: the data fetched so far,
+//! and the functions that fetch more.
 //!
-//! Nothing here waits. A run of the chain notes what it has found missing ([`MissingNotes`]); fetching that is a function that
-//! runs again with each response, until it needs no further one ([`Exchanges`]). The host sends the requests.
+//! Nothing here waits. A run of a message notes the data that it has found missing ([`MissingNotes`]). A fetch is a function that runs
+//! again with each response, until it needs no further one ([`Exchanges`]); the host sends the requests. Then the host discards the
+//! result of the first run, and runs the message again ([`Rounds`]).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `state` | what is known of the block, as the chain reads it |
-//! | `missing` | what runs have found missing |
+//! | `state` | the fetched data of the block and its ancestors, as the chain reads them |
+//! | `missing` | the data that runs have found missing |
 //! | `exchanges` | requests to upstreams, and their responses |
-//! | `search` | the search for the block |
-//! | `rounds` | rounds of one message |
-//! | `values`, `headers`, `blocks` | state, headers, and blocks below, that are fetched |
-//! | `kept` | blocks that the host keeps for later runs |
-//! | `error` | why something cannot be had |
+//! | `search` | the search for the block on which a fork begins |
+//! | `rounds` | rounds of one message: limits, and the fetches between its runs |
+//! | `values`, `headers`, `blocks` | fetches of state, of headers, and of transactions, receipts and uncles |
+//! | `kept` | data that the host stores for later runs of the program |
+//! | `error` | the errors of a fork |
 //! | `growing_map` | a map that only grows |
 
 mod blocks;
@@ -37,5 +39,5 @@ pub use search::{ForkBlock, MOST_FOR_REMASC, Search};
 pub use state::ForkState;
 pub use values::Learned;
 
-/// Limit of the time of one message in seconds, as of a light client's.
+/// Limit of the time of one message in seconds, the same as for messages of a light client.
 pub const RUN_SECONDS: u64 = 60;

@@ -1,4 +1,5 @@
-//! Rounds of one message: each runs it, and fetches what the run has found missing.
+//! The rounds of one message on a fork. In each round the host runs the message, and then [`Rounds::fetch`] gets the data that the run
+//! has found missing.
 
 use alloc::collections::BTreeSet;
 
@@ -10,36 +11,35 @@ use super::missing::{Wanted, in_parts};
 use super::state::ForkState;
 use super::values::fetch_values;
 
-/// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
-/// misses one slot at a time.
+/// Most rounds of one message. A contract that walks through a linked list in storage misses one slot in each round.
 const MOST_ROUNDS: usize = 1_000;
 
-/// Values that are fetched at once. With their proofs and code, those of the main network take less than half of the memory that the
-/// responses of one upstream may take.
+/// Values that are fetched at once. With their proofs and code, this many of the main network take less than half of the memory that
+/// the responses of one upstream may take.
 const VALUES_AT_ONCE: usize = 256;
 
-/// Longest time in seconds for finding another block to begin on, which a light client verifies.
+/// Longest time in seconds of a message that begins the fork on another block: a light client verifies the chain of that block first.
 pub const RESET_SECONDS: u64 = 600;
 
-/// The rounds that one message has used, and its time.
+/// The rounds that one message has used, and the limit of its time.
 #[derive(Debug)]
 pub struct Rounds {
-    /// Limit of its time in seconds.
+    /// Limit of the message's time in seconds.
     pub seconds: u64,
     count: usize,
-    /// Blocks whose contents it reads.
+    /// Heights of the blocks whose contents the message reads.
     contents: BTreeSet<u64>,
 }
 
 impl Rounds {
-    /// A message with this time.
+    /// Begins a message with this limit of its time.
     #[must_use]
     pub const fn within(seconds: u64) -> Self {
         Self { seconds, count: 0, contents: BTreeSet::new() }
     }
 
-    /// Counts a run, and what it has found missing. A message that begins on another block has the time of a reset from
-    /// then on.
+    /// Counts a run, and the blocks whose contents it has found missing. A message that begins the fork on another block gets
+    /// [`RESET_SECONDS`] from then on.
     ///
     /// # Errors
     /// [`ForkError::TooManyRounds`], and [`ForkError::TooMuch`] if one message reads the contents of more blocks than are kept.
@@ -57,7 +57,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Fetches what is wanted of a block, except other blocks to begin on, and takes out of `wanted` what is done.
+    /// Fetches the wanted data, except other blocks on which the fork is to begin, and removes from `wanted` what is stored in `state`.
     ///
     /// # Errors
     /// [`super::Stop`]

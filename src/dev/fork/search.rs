@@ -1,4 +1,4 @@
-//! The search for the block on which a chain begins.
+//! The search for the block on which a fork begins: its header, and the ancestors that the chain needs from the start.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -11,14 +11,14 @@ use super::headers::{below, fetch_linked, nearest, trusted_block, trusted_header
 use super::state::ForkState;
 use crate::consensus::{ChainView, Network, VerifiedHeader};
 
-/// Ancestors that are fetched for REMASC, at most. Where it pays later, as on the public networks after 4,000 blocks, it pays
-/// from those that are verified anyway.
+/// Most ancestors that are fetched at the start for REMASC, the contract that pays the fees of a block a number of blocks later
+/// (`remasc_maturity`). If that number is higher, as on the public networks with 4,000 blocks, no ancestors are fetched for it.
 pub const MOST_FOR_REMASC: u64 = 64;
 
-/// The block on which a chain begins.
+/// The block on which a fork is to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkBlock {
-    /// The newest verified one.
+    /// The head of the verified chain.
     Head,
     /// The block at a height of the verified chain.
     Number(u64),
@@ -26,7 +26,7 @@ pub enum ForkBlock {
     Trusted(u64, B256),
 }
 
-/// A search for a block, which goes on with each response.
+/// A search for a block, which is continued with each response of an upstream.
 #[derive(Debug)]
 pub struct Search {
     network: Arc<Network>,
@@ -44,7 +44,7 @@ impl Search {
         Self { network, block, chain, reached: None }
     }
 
-    /// Headers between the lowest that was linked and the block.
+    /// The number of headers between the lowest linked one and the block, for the display of progress.
     #[must_use]
     pub fn to_go(&self) -> u64 {
         let number = match self.block {
@@ -54,7 +54,7 @@ impl Search {
         self.reached.as_ref().map_or(0, |reached| reached.number.saturating_sub(number))
     }
 
-    /// Looks for the header of the block: hashes lead to it from the verified chain, or its own is trusted.
+    /// Finds the header of the block. Parent hashes lead to it from the verified chain, unless the block's own hash is trusted.
     ///
     /// # Errors
     /// [`super::Stop`]
@@ -68,21 +68,22 @@ impl Search {
             (ForkBlock::Number(number), Some(chain)) => (number, chain),
             (ForkBlock::Head, Some(chain)) => (chain.head().number, chain),
         };
-        let mut at = match self.reached.take() {
+        let mut lowest = match self.reached.take() {
             Some(reached) => reached,
             None => nearest(exchanges, chain, number)?,
         };
-        while at.number > number {
+        while lowest.number > number {
             let begun = exchanges.used();
-            let linked = below(exchanges, &self.network, self.reached.insert(at), number)?;
+            let linked = below(exchanges, &self.network, self.reached.insert(lowest), number)?;
             exchanges.forget(begun);
             let missing = || ForkError::Unverified(format!("it does not have block {number}"));
-            at = linked.into_iter().next_back().ok_or_else(missing)?;
+            lowest = linked.into_iter().next_back().ok_or_else(missing)?;
         }
-        Ok(at)
+        Ok(lowest)
     }
 
-    /// Adds the ancestors that the verified chain has, and those from which REMASC pays soon.
+    /// Adds the ancestors that the verified chain has, and those whose fees REMASC pays in the first blocks of the fork, if the
+    /// network's maturity is at most [`MOST_FOR_REMASC`].
     ///
     /// # Errors
     /// [`super::Stop`]
@@ -91,7 +92,7 @@ impl Search {
         for header in self
             .chain
             .iter()
-            .flat_map(|chain| (chain.lowest()..number).rev().filter_map(|at| chain.by_number(at)))
+            .flat_map(|chain| (chain.lowest()..number).rev().filter_map(|height| chain.by_number(height)))
         {
             state.add_header(header.clone());
         }

@@ -1,4 +1,5 @@
-//! The known data of the block on which a fork begins, and of the blocks below it.
+//! The fetched data of the block on which a fork begins, and of its ancestors. The chain reads them through [`ForkBase`] and
+//! [`TrieBase`]; a read of data that is not fetched returns none and is noted ([`MissingNotes`]).
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -20,37 +21,42 @@ use crate::state::keys::REMASC_SENDER_KEY;
 use crate::trie::{NodeSource, TrieBase, WalkError, lookup_value};
 use crate::types::SealedHeader;
 
-/// Values that are kept at which no more of those are kept that nodes prove to be absent: code can read any number of them.
+/// Number of stored values from which absences that proven nodes show are no longer stored. Code can read any number of absent slots,
+/// and each can be proven again from the nodes.
 const MOST_ABSENT: usize = 250_000;
 
-/// Most look-ups of hashes that are kept.
+/// Most results of look-ups by hash that are stored, of each kind; all are dropped when there are more.
 const MOST_LOOKUPS: usize = 100_000;
 
-/// A block of a network with what was read below it.
+/// The block on which a fork begins, with its state and ancestors as far as they are fetched.
 pub struct ForkState {
     pub(super) block: VerifiedHeader,
     pub(super) network: Arc<Network>,
+    /// See [`ForkBase::first_rewarded`].
     pub(super) first_rewarded: u64,
-    /// Values by trie key; `None` is known to be absent.
+    /// Values by trie key; `None` is a key that has no value.
     pub(super) values: GrowingMap<Option<Bytes>>,
     parts: Mutex<Parts>,
     notes: Arc<dyn MissingNotes>,
 }
 
-/// The known data besides values.
+/// The fetched data besides values. All maps by number have the heights of blocks as keys.
 #[derive(Default)]
 pub(super) struct Parts {
     /// Proven trie nodes and long values of the block's state.
     pub(super) nodes: Nodes,
-    /// Ancestors, without gaps down to the lowest.
+    /// The block and its ancestors, without gaps down to the lowest.
     pub(super) headers: BTreeMap<u64, VerifiedHeader>,
+    /// The heights of `headers` by hash.
     pub(super) numbers: B256Map<u64>,
-    /// Hashes that no ancestor has, as far as the upstream says.
+    /// Hashes that no ancestor has, as the upstreams state without proof.
     unknown_hashes: BTreeSet<B256>,
     pub(super) bodies: BTreeMap<u64, Arc<ForkBody>>,
     pub(super) contents: BTreeMap<u64, Arc<StoredBlock>>,
     pub(super) uncles: BTreeMap<u64, Arc<VerifiedUncles>>,
+    /// Block hash and index of transactions; `None` for a transaction in no block, as the upstreams state without proof.
     locations: B256Map<Option<(B256, usize)>>,
+    /// Other blocks on which the fork can begin, as methods have named them.
     others: Vec<(OtherStart, Arc<ForkState>)>,
 }
 
@@ -71,10 +77,10 @@ impl core::fmt::Debug for ForkState {
 }
 
 impl ForkState {
-    /// A block of which nothing but its header is known. What its chain misses goes into `notes`.
+    /// A block of which nothing but the header is fetched. Data that runs find missing is noted in `notes`.
     ///
     /// # Errors
-    /// [`ForkError::TooOld`]
+    /// [`ForkError::TooOld`] if the block's state is no Unitrie (RSKIP-126).
     pub fn new(
         network: Arc<Network>,
         block: VerifiedHeader,
@@ -87,7 +93,7 @@ impl ForkState {
         let (values, parts) = (GrowingMap::default(), Mutex::default());
         let state = Self { block, network, first_rewarded, values, parts, notes };
         state.add_header(state.block.clone());
-        // The REMASC transaction of each block since block 1 has counted the nonce up.
+        // Each block since block 1 ends with a transaction of REMASC, whose sender's nonce therefore equals the block's number.
         let counter = Account { nonce: state.block.number, ..Account::default() };
         state.values.insert(&REMASC_SENDER_KEY, Some(counter.encode().into()));
         Ok(state)
@@ -107,40 +113,41 @@ impl ForkState {
         self.parts().add_header(header);
     }
 
-    /// The lowest known ancestor, from which on all are known.
+    /// The lowest linked ancestor, or the block itself.
     pub fn lowest(&self) -> VerifiedHeader {
         self.parts().lowest().unwrap_or_else(|| self.block.clone())
     }
 
-    /// The known ancestors at heights in a range, in ascending order.
+    /// The linked ancestors at heights in a range, in ascending order.
     pub fn headers(&self, heights: Range<u64>) -> Vec<VerifiedHeader> {
         self.parts().headers.range(heights).map(|(_, header)| header.clone()).collect()
     }
 
-    /// Adds a trie node or a long value of the state. One that does not belong there is never read.
+    /// Adds a trie node or a long value of the state, by its hash. Reads follow hashes from the state root, so a node of another state
+    /// is never read.
     pub fn add_node(&self, bytes: Bytes) {
         self.parts().nodes.0.insert(keccak256(&bytes), bytes);
     }
 
-    /// Adds a value that nothing proves; `None` is known to be absent.
+    /// Adds a value that upstreams state without proof; `None` says that the key has no value.
     pub fn add_value(&self, key: &[u8], value: Option<Bytes>) {
         self.values.insert(key, value);
     }
 
-    /// Another block to begin on was found.
+    /// Adds another block on which the fork can begin, under the URL and height that a method has named.
     pub fn add_other(&self, wanted: OtherStart, state: Arc<Self>) {
         self.parts().others.push((wanted, state));
     }
 
-    /// Forgets the other blocks, so that a later reset finds the head of its time.
+    /// Drops the other blocks, so that a later reset to the head finds the head at that time.
     pub fn forget_others(&self) {
         self.parts().others.clear();
     }
 
-    /// Adds the transactions of an ancestor. If there are too many, those of others than `run` make room for them.
+    /// Adds the transactions of an ancestor. If too many are stored, those of blocks that are not in `run` are dropped first.
     pub(super) fn add_body(&self, run: &BTreeSet<u64>, header: &VerifiedHeader, body: ForkBody) {
         let mut parts = self.parts();
-        make_room(&mut parts.bodies, run);
+        drop_unused_blocks(&mut parts.bodies, run);
         for (index, hash) in body.body.hashes().iter().enumerate() {
             parts.add_location(*hash, Some((header.hash(), index)));
         }
@@ -150,11 +157,11 @@ impl ForkState {
     /// As [`Self::add_body`], with the receipts.
     pub(super) fn add_contents(&self, run: &BTreeSet<u64>, number: u64, block: Arc<StoredBlock>) {
         let mut parts = self.parts();
-        make_room(&mut parts.contents, run);
+        drop_unused_blocks(&mut parts.contents, run);
         parts.contents.insert(number, block);
     }
 
-    /// A part of the block, which is noted as missing if it is not known.
+    /// Returns a part of the block, and notes it as missing if it is `None`.
     fn known<T>(&self, part: Option<T>, missing: Missing) -> Option<T> {
         if part.is_none() {
             self.note(missing);
@@ -166,13 +173,13 @@ impl ForkState {
         self.notes.note(missing);
     }
 
-    /// The value under a key as far as proven nodes tell.
+    /// The value under a key, from proven nodes; `None` if they prove that there is none. An error if a node on the way is missing.
     pub(super) fn proven(&self, key: &[u8]) -> Result<Option<Bytes>, WalkError> {
         lookup_value(&self.parts().nodes, self.block.state_root, key)
     }
 
-    /// The height at which REMASC pays first, given the known ancestors: from the oldest whose uncles, and those of the
-    /// blocks above it, are known to be none.
+    /// Sets the oldest ancestor whose fees REMASC distributes: the lowest of the linked ones that has no uncles and above which no block
+    /// has any. REMASC pays the miners of uncles too, and uncles are not fetched for it.
     pub(super) fn set_first_rewarded(&mut self) {
         let parts = self.parts.get_mut();
         let plain = parts.headers.iter().rev().take_while(|(_, header)| header.uncle_count == 0);
@@ -187,7 +194,7 @@ impl Parts {
         self.headers.insert(header.number, header);
     }
 
-    /// Adds the location of a transaction; `None` is in no block, as far as the upstream says.
+    /// Adds the location of a transaction; `None` if it is in no block, as the upstreams state without proof.
     pub(super) fn add_location(&mut self, transaction: B256, location: Option<(B256, usize)>) {
         if self.locations.len() >= MOST_LOOKUPS {
             self.locations.clear();
@@ -195,7 +202,7 @@ impl Parts {
         self.locations.insert(transaction, location);
     }
 
-    /// Adds a hash that no ancestor has, as far as the upstream says.
+    /// Adds a hash that no ancestor has, as the upstreams state without proof.
     pub(super) fn add_unknown(&mut self, hash: B256) {
         if self.unknown_hashes.len() >= MOST_LOOKUPS {
             self.unknown_hashes.clear();
@@ -203,7 +210,7 @@ impl Parts {
         self.unknown_hashes.insert(hash);
     }
 
-    /// The known headers at heights of which `is_open` says yes.
+    /// The linked headers at those of these heights for which `is_open` returns true.
     pub(super) fn linked(
         &self,
         heights: &BTreeSet<u64>,
@@ -213,13 +220,14 @@ impl Parts {
         open.filter_map(|number| self.headers.get(number).cloned()).collect()
     }
 
-    /// The lowest known ancestor.
+    /// The lowest linked ancestor.
     pub(super) fn lowest(&self) -> Option<VerifiedHeader> {
         self.headers.first_key_value().map(|(_, header)| header.clone())
     }
 }
 
-fn make_room<T>(of_blocks: &mut BTreeMap<u64, T>, run: &BTreeSet<u64>) {
+/// If a map has as many blocks as it may store, drops those that are not in `run`.
+fn drop_unused_blocks<T>(of_blocks: &mut BTreeMap<u64, T>, run: &BTreeSet<u64>) {
     if of_blocks.len() >= MOST_CONTENTS {
         of_blocks.retain(|number, _| run.contains(number));
     }
@@ -232,6 +240,7 @@ impl TrieBase for ForkState {
         }
         match self.proven(key) {
             Ok(None) if self.values.len() >= MOST_ABSENT => None,
+            // Values are stored because this method returns references, which the nodes, behind a lock, cannot give.
             Ok(value) => self.values.insert(key, value)?.as_ref(),
             Err(_) => {
                 self.note(Missing::Value(key.to_vec()));
@@ -253,6 +262,7 @@ impl ForkBase for ForkState {
     fn header(&self, number: u64) -> Option<VerifiedHeader> {
         let parts = self.parts();
         let known = parts.headers.get(&number).cloned();
+        // Heights above the block are those of the development chain, which no upstream has.
         if known.is_none() && number < self.block.number {
             self.note(Missing::Header(number));
         }

@@ -1,4 +1,5 @@
-//! Fetches values of the state: proven by trie nodes, or as upstreams say.
+//! Fetches values of the state of the fork's block: with proofs that lead to the state root, or without proof if the user has chosen to
+//! trust upstreams or a quorum of them ([`UnprovenPolicy`]). [`super::Rounds`] calls this file with the keys that a run found missing.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -19,10 +20,10 @@ use crate::state::{Account, StateKey};
 use crate::trie::{NodeSource as _, connected, unwrap_node};
 use crate::types::BlockRef;
 
-/// Most trie nodes and long values that are kept of a block.
+/// Number of stored trie nodes and long values above which no more values are fetched, which bounds the memory of a fork.
 const MOST_NODES: usize = 4_000_000;
 
-/// Most values that are kept of a block, those that are known to be absent included.
+/// Number of stored values above which no more are fetched; keys without a value count too.
 const MOST_VALUES: usize = 2 * MOST_NODES;
 
 /// Most storage slots in one proof, since upstreams limit them.
@@ -34,21 +35,22 @@ type WantedAccounts = BTreeMap<Address, Keys>;
 /// The wanted values of one account.
 #[derive(Debug, Default, Clone)]
 struct Keys {
-    /// Trie keys.
+    /// The trie keys of all wanted values, those of storage included.
     keys: BTreeSet<Vec<u8>>,
+    /// The storage slots among them, which requests name.
     slots: BTreeSet<U256>,
 }
 
-/// Values that were learned, for a store.
+/// The values that one fetch has got, which a host may store ([`super::ForkKeeper`]).
 #[derive(Debug, Default)]
 pub struct Learned {
     /// Proven trie nodes and long values by their keccak-256.
     pub nodes: Vec<(B256, Bytes)>,
-    /// Values by trie key that nothing proves; `None` is absent.
+    /// Values by trie key that upstreams state without proof; `None` for a key without a value.
     pub values: Vec<(Vec<u8>, Option<Bytes>)>,
 }
 
-/// Fetches the values of a state under these keys.
+/// Fetches the values under these trie keys, and adds them to `state`.
 pub(super) fn fetch_values(
     exchanges: &mut Exchanges,
     state: &ForkState,
@@ -80,7 +82,8 @@ pub(super) fn fetch_values(
     }
 }
 
-/// Addresses of native contracts, whose storage has values that are longer than a word.
+/// Whether an address is one of those reserved for native contracts: 16 zero bytes and up to four others. Their storage has values
+/// that are longer than a word.
 fn is_native(address: &Address) -> bool {
     address.iter().take(16).all(|byte| *byte == 0) && !address.is_zero()
 }
@@ -89,15 +92,18 @@ fn request(method: &'static str, params: String) -> UpstreamRequest {
     UpstreamRequest::new(method, params)
 }
 
-/// How requests name the block: those for proofs, and all others.
-struct At {
+/// The block parameter of requests, in JSON.
+struct BlockForms {
+    /// The parameter of `eth_getProof`.
     proof: String,
+    /// The parameter of all other methods.
     other: String,
 }
 
-impl At {
-    /// The forms that name the block by its height and by its hash: the upstream may have another block at that height.
-    fn forms(block: &BlockRef) -> [Self; 2] {
+impl BlockForms {
+    /// The forms that name the block by its height and, if that fails because the upstream has another block at the height, by its
+    /// hash.
+    fn of(block: &BlockRef) -> [Self; 2] {
         let (number, hash) = (format!("\"{:#x}\"", block.number), format!("\"{}\"", block.hash));
         let object = format!("{{\"blockHash\":{hash}}}");
         [Self { proof: number.clone(), other: number }, Self { proof: hash, other: object }]
@@ -105,22 +111,22 @@ impl At {
 }
 
 /// One request for each account and its slots, its code, and the bytes of long values.
-fn proof_requests(wanted: &WantedAccounts, at: &At) -> Vec<(Address, UpstreamRequest)> {
+fn proof_requests(wanted: &WantedAccounts, forms: &BlockForms) -> Vec<(Address, UpstreamRequest)> {
     let mut requests = Vec::new();
     for (address, keys) in wanted {
         let slots: Vec<String> = keys.slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
-        // The marker of a contract lies on the way to any slot.
+        // Without a slot the proof would end at the account. The path to any slot passes the node that marks a contract.
         let slots = if slots.is_empty() { vec![format!("\"{:#066x}\"", U256::ZERO)] } else { slots };
-        let At { proof, other: at } = at;
+        let BlockForms { proof, other } = forms;
         for part in slots.chunks(SLOTS_AT_ONCE) {
             let params = format!(r#"["{address:#x}",[{}],{proof}]"#, part.join(","));
             requests.push((*address, request("eth_getProof", params)));
         }
         // A run that reads an account usually reads its code too.
-        requests.push((*address, request("eth_getCode", format!(r#"["{address:#x}",{at}]"#))));
+        requests.push((*address, request("eth_getCode", format!(r#"["{address:#x}",{other}]"#))));
         if is_native(address) {
             requests.extend(keys.slots.iter().map(|slot| {
-                let params = format!(r#"["{address:#x}","{slot:#x}",{at}]"#);
+                let params = format!(r#"["{address:#x}","{slot:#x}",{other}]"#);
                 (*address, request("rsk_getStorageBytesAt", params))
             }));
         }
@@ -143,12 +149,16 @@ struct StorageProofResponse {
     proof: Vec<Bytes>,
 }
 
-/// The values of one account from an upstream.
+/// The responses of an upstream about one account.
 #[derive(Default)]
 struct GivenAccount {
+    /// Trie nodes of the proofs.
     nodes: Vec<Bytes>,
+    /// Code, and values of cells of native contracts: the trie may have only their hashes.
     values: Vec<Bytes>,
+    /// Why a request for a proof failed.
     failure: Option<RequestFailure>,
+    /// Why a proof does not decode.
     fault: Option<String>,
 }
 
@@ -157,7 +167,7 @@ impl GivenAccount {
         let raw = match response {
             Ok(raw) => raw,
             Err(failure) => {
-                // Without the proof nothing else counts.
+                // The other requests only add values to which the nodes of a proof lead.
                 if method == "eth_getProof" {
                     self.failure = Some(failure.clone());
                 }
@@ -177,7 +187,7 @@ impl GivenAccount {
         }
     }
 
-    /// The nodes and values that belong to a state.
+    /// The nodes and values that hashes connect to a state root, each with its keccak-256.
     fn proven(&self, root: B256) -> Result<Vec<(B256, Bytes)>, String> {
         let proven = connected(root, &self.nodes, &self.values).map_err(|error| error.to_string())?;
         let nodes = self.nodes.iter().filter_map(|node| unwrap_node(node).ok());
@@ -187,35 +197,35 @@ impl GivenAccount {
     }
 }
 
-/// Fetches values with their proofs from one upstream after the other, until all are known.
+/// Fetches values with their proofs from one upstream after the other, until all are proven.
 fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccounts) -> Fetched<Learned> {
     let block = BlockRef { number: state.block.number, hash: state.block.hash() };
     let (mut learned, mut failure) = (Learned::default(), None);
-    let forms = At::forms(&block);
+    let forms = BlockForms::of(&block);
     for (upstream, name) in exchanges.names().iter().enumerate() {
-        for at in &forms {
-            let requests = proof_requests(&wanted, at);
+        for form in &forms {
+            let requests = proof_requests(&wanted, form);
             let sent = requests.iter().map(|(_, request)| request.clone()).collect();
             let mut of_accounts: Vec<(Address, GivenAccount)> = Vec::new();
             for ((address, request), response) in requests.iter().zip(&*exchanges.ask(upstream, sent)?) {
-                // Requests about one account follow each other.
+                // The requests about one account are adjacent.
                 if of_accounts.last().is_none_or(|(last, _)| last != address) {
                     of_accounts.push((*address, GivenAccount::default()));
                 }
-                if let Some((_, of)) = of_accounts.last_mut() {
-                    of.take(request.method, response);
+                if let Some((_, given)) = of_accounts.last_mut() {
+                    given.take(request.method, response);
                 }
             }
-            for (address, of) in &of_accounts {
-                let nodes = of.proven(state.block.state_root);
-                let fault = of.fault.clone().or_else(|| nodes.as_ref().err().cloned());
+            for (address, given) in &of_accounts {
+                let nodes = given.proven(state.block.state_root);
+                let fault = given.fault.clone().or_else(|| nodes.as_ref().err().cloned());
                 let nodes = nodes.unwrap_or_default();
                 state.parts().nodes.0.extend(nodes.iter().cloned());
                 learned.nodes.extend(nodes);
                 let Some(keys) = wanted.get_mut(address) else { continue };
                 keys.keys.retain(|key| state.proven(key).is_err());
                 if !keys.keys.is_empty() {
-                    failure = Some(why(name, *address, block, of.failure.as_ref(), fault));
+                    failure = Some(proof_error(name, *address, block, given.failure.as_ref(), fault));
                 }
             }
             wanted.retain(|_, keys| !keys.keys.is_empty());
@@ -227,8 +237,8 @@ fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccoun
     Err(failure.unwrap_or_else(no_upstream).into())
 }
 
-/// Why an upstream did not prove an account.
-fn why(
+/// The error of an upstream that did not prove all wanted values of an account.
+fn proof_error(
     name: &str,
     address: Address,
     block: BlockRef,
@@ -239,7 +249,7 @@ fn why(
         Some(error) if lacks_method(error) => {
             ForkError::NoProofs { name: name.to_owned(), reason: error.to_string() }
         }
-        // An upstream that was not reached has said nothing about the state.
+        // A request that got no response says nothing about the state of the upstream.
         Some(
             error @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. } | RequestFailure::NoRoom),
         ) => {
@@ -257,31 +267,31 @@ fn why(
 /// Values by key of the state; `None` for a key without a value.
 type KeyValues = Vec<(Vec<u8>, Option<Bytes>)>;
 
-/// Takes the values without proof on which at least `needed` upstreams agree.
+/// Fetches values without proof, and stores those that at least `needed` upstreams state alike.
 fn unproven(
     exchanges: &mut Exchanges,
     state: &ForkState,
     wanted: WantedAccounts,
     needed: usize,
 ) -> Fetched<Learned> {
-    // Each answer with the number of upstreams that gave it.
-    let mut answers: BTreeMap<Address, Vec<(KeyValues, usize)>> = BTreeMap::new();
+    // The different statements about each account, with the number of upstreams that made each.
+    let mut statements: BTreeMap<Address, Vec<(KeyValues, usize)>> = BTreeMap::new();
     let (mut open, mut failure) = (wanted, None);
     for (upstream, name) in exchanges.names().iter().enumerate() {
         for (address, values) in stated_by(exchanges, (upstream, name), state, &open)? {
             match values {
                 Err(error) => failure = Some(error),
                 Ok(values) => {
-                    let of = answers.entry(address).or_default();
-                    match of.iter_mut().find(|(known, _)| *known == values) {
+                    let counted = statements.entry(address).or_default();
+                    match counted.iter_mut().find(|(known, _)| *known == values) {
                         Some((_, count)) => *count = count.saturating_add(1),
-                        None => of.push((values, 1)),
+                        None => counted.push((values, 1)),
                     }
                 }
             }
         }
-        let agreed = |of: &Vec<(_, usize)>| of.iter().any(|(_, count)| *count >= needed);
-        open.retain(|address, _| !answers.get(address).is_some_and(agreed));
+        let agreed = |counted: &Vec<(_, usize)>| counted.iter().any(|(_, count)| *count >= needed);
+        open.retain(|address, _| !statements.get(address).is_some_and(agreed));
         if open.is_empty() {
             break;
         }
@@ -291,7 +301,9 @@ fn unproven(
         let different = ForkError::Disagreement { wanted: needed, address: *address, block };
         return Err(failure.filter(|_| needed == 1).unwrap_or(different).into());
     }
-    let agreed = answers.into_values().filter_map(|of| of.into_iter().find(|(_, count)| *count >= needed));
+    let agreed = statements
+        .into_values()
+        .filter_map(|counted| counted.into_iter().find(|(_, count)| *count >= needed));
     let values: Vec<_> = agreed.flat_map(|(values, _)| values).collect();
     for (key, value) in &values {
         state.add_value(key, value.clone());
@@ -299,7 +311,7 @@ fn unproven(
     Ok(Learned { nodes: Vec::new(), values })
 }
 
-/// The values of accounts from one upstream, or why there are none; by account.
+/// The values of accounts from one upstream, or proof_error there are none; by account.
 fn stated_by(
     exchanges: &mut Exchanges,
     (upstream, name): (usize, &str),
@@ -307,7 +319,8 @@ fn stated_by(
     wanted: &WantedAccounts,
 ) -> Fetched<Vec<(Address, Result<KeyValues, ForkError>)>> {
     let (number, hash) = (state.block.number, state.block.hash());
-    // The block is requested in the same exchange, so that the upstream has not moved to another branch meanwhile.
+    // The other requests name the block by its height. The block is requested in the same exchange, to check that the upstream has
+    // this block there.
     let mut requests = vec![request("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))];
     for (address, keys) in wanted {
         for method in ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"] {
@@ -323,6 +336,7 @@ fn stated_by(
     let checked = on_branch(name, number, hash, responses.next());
     let mut stated = Vec::new();
     for (address, keys) in wanted {
+        // Nonce, balance and code.
         let account: Vec<&UpstreamResponse> = responses.by_ref().take(3).collect();
         let slots: Vec<&UpstreamResponse> = responses.by_ref().take(keys.slots.len()).collect();
         let block = BlockRef { number, hash };
@@ -391,6 +405,7 @@ fn values_of(
     for (slot, value) in keys.slots.iter().zip(slots) {
         let value = text(value)?;
         let value: Bytes = match is_native(address) {
+            // The forms in which upstreams state that a native contract's cell is empty.
             true if matches!(value, "null" | "\"0x0\"") => Bytes::new(),
             true => serde_json::from_str(value).map_err(bad)?,
             false => serde_json::from_str::<U256>(value).map_err(bad)?.to_be_bytes_trimmed_vec().into(),

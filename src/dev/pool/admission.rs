@@ -14,19 +14,20 @@ const MAX_NONCE_LEN: u32 = 8;
 /// The largest gas limit of a transaction on any network.
 const GAS_CAP: u64 = 1 << 60;
 
-/// The largest gas price, as a multiple of the minimum gas price (RSKIP-252): of the next block's or the target's.
-const PRICE_CAP: u64 = 80;
+/// The largest gas price that the pool admits, as a multiple of the minimum gas price of the next block or of the target, as in the
+/// reference node. A block takes prices of up to 100 times its minimum (RSKIP-252, [`crate::exec::PRICE_CAP`]).
+const POOL_PRICE_CAP: u64 = 80;
 
-/// The head that transactions are checked against.
+/// The data against which a transaction is checked.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolContext<'a> {
     /// The network.
     pub network: &'a Network,
     /// The head.
     pub head: &'a Header,
-    /// The limits that later blocks approach.
+    /// The limits that later blocks approach ([`crate::dev::MinerSettings::target`]).
     pub target: BlockLimits,
-    /// The asker that sends the transaction; `None` for one that was in a block.
+    /// The asker that sends the transaction; `None` for a transaction of a block that left the chain.
     pub asker: Option<Asker>,
 }
 
@@ -42,8 +43,8 @@ impl PoolContext<'_> {
 
     /// The largest gas limit of a transaction, in the head or in the blocks that approach the target.
     fn gas_limit(&self) -> u64 {
-        let of = |limits: BlockLimits| limits.largest(self.network, self.rules());
-        of(BlockLimits::of(self.head)).max(of(self.target))
+        let largest = |limits: BlockLimits| limits.largest(self.network, self.rules());
+        largest(BlockLimits::of(self.head)).max(largest(self.target))
     }
 }
 
@@ -81,7 +82,7 @@ pub(super) fn check(
         return Err(PoolError::Funds);
     }
     check_price(context, price, U256::from(cost) > gas)?;
-    check_reach(context, transaction)
+    fits_a_block_soon(context, transaction)
 }
 
 fn check_nonce(
@@ -93,6 +94,7 @@ fn check_nonce(
     if nonce.len() > MAX_NONCE_LEN {
         return Err(PoolError::NonceLength(nonce.len()));
     }
+    // A single zero byte is a valid nonce of 0; longer encodings must have no leading zero.
     if nonce.len() > 1 && nonce.len() as usize > nonce.value().byte_len() {
         return Err(PoolError::NonceEncoding);
     }
@@ -108,6 +110,8 @@ fn check_nonce(
     Ok(())
 }
 
+/// Checks the gas price. `below_cost` says that the gas limit is below the intrinsic gas: the reference node checks this between the
+/// two rules on prices.
 fn check_price(context: &PoolContext<'_>, price: U256, below_cost: bool) -> Result<(), PoolError> {
     if price < context.target.minimum_gas_price {
         return Err(PoolError::MinimumGasPrice);
@@ -117,7 +121,7 @@ fn check_price(context: &PoolContext<'_>, price: U256, below_cost: bool) -> Resu
     }
     let rules = context.rules();
     let next = BlockLimits::of(context.head).towards(&context.target, rules);
-    if ![next, context.target].iter().any(|limits| limits.allows(price, PRICE_CAP, rules)) {
+    if ![next, context.target].iter().any(|limits| limits.allows(price, POOL_PRICE_CAP, rules)) {
         return Err(PoolError::GasPriceCap);
     }
     Ok(())
@@ -132,7 +136,7 @@ fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(),
 }
 
 /// Checks that a block can hold the transaction soon: the next one, or one on the way to the target.
-fn check_reach(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
+fn fits_a_block_soon(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
     let (head, rules) = (BlockLimits::of(context.head), context.rules());
     if head.blocks_before(transaction, &context.target, context.network, rules).is_some() {
         return Ok(());

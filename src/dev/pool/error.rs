@@ -6,8 +6,8 @@ use thiserror::Error;
 /// The largest size of an encoded transaction in bytes.
 pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 
-/// Most bytes of all transactions in the pool, each counted as its data and 1 KiB: tens of thousands of plain ones. The limit of one
-/// account alone bounds no pool, because any number of accounts may send.
+/// Most bytes of all transactions in the pool, each counted as its data and 1 KiB: room for 32,768 transactions without data. The limit
+/// for each account does not bound the pool, because any number of accounts may send.
 pub(super) const MAX_POOL_BYTES: usize = 32 << 20;
 
 /// The rule of the pool that a transaction breaks.
@@ -42,13 +42,14 @@ pub enum PoolError {
     /// Gas limit times price is above the sender's balance.
     #[error("insufficient funds")]
     Funds,
-    /// The gas price is below the head's minimum gas price.
+    /// The gas price is below the minimum gas price that the miner's settings demand, or below the head's.
     #[error("transaction's gas price lower than block's minimum")]
     MinimumGasPrice,
     /// The gas limit is below the intrinsic gas of the transaction.
     #[error("transaction's basic cost is above the gas limit")]
     BasicCost,
-    /// The gas price is above eighty times the head's minimum gas price (RSKIP-252).
+    /// The gas price is above eighty times the minimum gas price of the next block and of the miner's settings, or above the cap of
+    /// each of the next blocks (RSKIP-252).
     #[error("transaction's gas price exceeds cap")]
     GasPriceCap,
     /// The initialisation code is longer than 49,152 bytes (RSKIP-438).

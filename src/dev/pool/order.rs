@@ -11,6 +11,7 @@ use super::pooled::Pooled;
 
 /// A sender's next transaction, with the later ones of the same sender.
 struct SenderTransactions {
+    /// The gas price of the next transaction in wei.
     price: U256,
     next: Arc<Pooled>,
     /// The sender's later transactions, highest nonce first.
@@ -45,8 +46,8 @@ impl SenderTransactions {
     }
 }
 
-/// Orders transactions by gas price while each sender's stay in the order of their nonces: the next one is always the
-/// best paid of the senders' first ones. Each list holds one sender's transactions by descending nonce.
+/// Orders transactions by gas price, but keeps the transactions of each sender in the order of their nonces: among the first remaining
+/// transactions of all senders, the one with the highest price is next. Each list has one sender's transactions by descending nonce.
 pub(super) fn by_price(senders: impl Iterator<Item = Vec<Arc<Pooled>>>) -> Vec<Arc<Pooled>> {
     let mut heap: BinaryHeap<SenderTransactions> = senders.filter_map(SenderTransactions::new).collect();
     let mut out = Vec::new();

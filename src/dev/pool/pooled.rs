@@ -14,9 +14,9 @@ pub struct Pooled {
     pub hash: B256,
     /// Its sender, from the signature or impersonated.
     pub sender: Address,
-    /// The asker that has sent it; `None` for one that was in a block.
+    /// The asker that has sent the transaction; `None` for a transaction of a block that left the chain.
     pub asker: Option<Asker>,
-    /// Its number in the order of arrival.
+    /// The position in the order of arrival, from 0.
     pub arrival: u64,
 }
 
@@ -26,8 +26,7 @@ impl Pooled {
         u64::try_from(self.transaction.nonce.value()).unwrap_or(u64::MAX)
     }
 
-    /// The balance in wei that its sender needs: the value, and gas limit times gas price unless the transaction is
-    /// free.
+    /// The balance in wei that the sender needs: the value, and gas limit times gas price unless the transaction is free.
     pub(super) fn cost(&self, context: &PoolContext<'_>) -> U256 {
         let transaction = &self.transaction;
         if context.basic_cost(transaction, &self.sender) == 0 {

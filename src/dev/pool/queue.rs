@@ -15,16 +15,18 @@ use crate::consensus::persistent_map::PersistentMap;
 use crate::state::AccountState;
 use crate::types::Transaction;
 
-/// How high a replacement's gas price must be at least, in percent of the old one's.
+/// The least gas price of a replacement, in percent of the price of the replaced transaction, as in the reference node.
 const BUMPED_PERCENT: u64 = 140;
 
-/// Bytes of a transaction in memory beside its data, at most.
+/// The bytes for which a transaction counts besides its data: more than its fields and its entries in the maps take.
 const TRANSACTION_BYTES: usize = 1024;
 
 /// Transactions of one sender, by nonce.
 #[derive(Debug, Clone, Default)]
 struct Sender {
+    /// Transactions that can be mined, without a gap after the sender's nonce in the state.
     pending: BTreeMap<u64, Arc<Pooled>>,
+    /// Transactions that wait for earlier nonces.
     queued: BTreeMap<u64, Arc<Pooled>>,
 }
 
@@ -45,9 +47,9 @@ impl Sender {
 pub struct Added {
     /// Hashes of the transactions that became pending: the new one and those that waited for it.
     pub pending: Vec<B256>,
-    /// The transaction that it replaced.
+    /// Hash of the transaction of the same sender and nonce that the new one replaced.
     pub replaced: Option<B256>,
-    /// The transaction that waited for the new one and was dropped because it no longer passes the pool's rules.
+    /// Hash of the transaction that waited for the new one and was dropped because it no longer passes the pool's rules.
     pub dropped: Option<B256>,
 }
 
@@ -57,8 +59,11 @@ pub struct Pool {
     account_slots: u64,
     by_hash: PersistentMap<B256, Arc<Pooled>>,
     senders: PersistentMap<Address, Arc<Sender>>,
+    /// Number of transactions added so far.
     arrivals: u64,
+    /// Number of pending transactions.
     pending: usize,
+    /// The bytes for which all transactions count, at most [`MAX_POOL_BYTES`].
     bytes: usize,
 }
 
@@ -83,14 +88,14 @@ impl Pool {
         self.by_hash.len().saturating_sub(self.pending)
     }
 
-    /// Number of transactions added so far. It changes with each new transaction.
+    /// Number of transactions added so far, by which miners' work sees that the pool has new ones.
     pub const fn arrivals(&self) -> u64 {
         self.arrivals
     }
 
     /// The nonce after a sender's last pending transaction. `state_nonce` is the sender's nonce in the head's state.
     pub fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
-        self.senders.get(sender).map_or(state_nonce, |of| of.next(state_nonce))
+        self.senders.get(sender).map_or(state_nonce, |transactions| transactions.next(state_nonce))
     }
 
     /// Adds a transaction. `account` is its sender's account in the head's state.
@@ -106,12 +111,14 @@ impl Pool {
     ) -> Result<Added, PoolError> {
         let hash = transaction.hash();
         if let Some(known) = self.by_hash.get(&hash) {
-            let pending =
-                self.senders.get(&known.sender).is_some_and(|of| of.pending.contains_key(&known.nonce()));
+            let pending = self
+                .senders
+                .get(&known.sender)
+                .is_some_and(|transactions| transactions.pending.contains_key(&known.nonce()));
             return Err(if pending { PoolError::KnownPending } else { PoolError::KnownQueued });
         }
         check(context, self.account_slots, &transaction, &sender, account)?;
-        // Pages of other origins leave half to programs.
+        // Web pages that may not call every method may fill half of the pool only, so that they cannot keep programs from sending.
         let is_of_page = context.asker.is_some_and(|asker| asker.page != 0);
         let most = if is_of_page { MAX_POOL_BYTES / 2 } else { MAX_POOL_BYTES };
         if self.bytes.saturating_add(size(&transaction)) > most {
@@ -119,18 +126,19 @@ impl Pool {
         }
         let new = Pooled { transaction, hash, sender, asker: context.asker, arrival: self.arrivals };
         let new = Arc::new(new);
-        let mut of = self.senders.get(&sender).cloned().unwrap_or_default();
+        let mut transactions = self.senders.get(&sender).cloned().unwrap_or_default();
         let state_nonce = account.map_or(0, |account| account.nonce);
-        let added = place(Arc::make_mut(&mut of), self.account_slots, context, &new, state_nonce, account)?;
+        let added =
+            place(Arc::make_mut(&mut transactions), self.account_slots, context, &new, state_nonce, account)?;
         self.arrivals = self.arrivals.saturating_add(1);
         added.replaced.iter().chain(&added.dropped).for_each(|gone| self.forget(gone));
         self.bytes = self.bytes.saturating_add(size(&new.transaction));
         self.by_hash.insert(hash, new);
-        self.store(sender, of);
+        self.store(sender, transactions);
         Ok(added)
     }
 
-    /// Drops a transaction that its sender has no more.
+    /// Removes a transaction from the index by hash and from the count of bytes. The caller removes it from its sender's lists.
     fn forget(&mut self, hash: &B256) {
         let gone = self.by_hash.get(hash).map_or(0, |pooled| size(&pooled.transaction));
         self.bytes = self.bytes.saturating_sub(gone);
@@ -138,13 +146,13 @@ impl Pool {
     }
 
     /// Stores a sender's transactions and updates the count of pending ones.
-    fn store(&mut self, sender: Address, of: Arc<Sender>) {
-        let before = self.senders.get(&sender).map_or(0, |of| of.pending.len());
-        self.pending = self.pending.saturating_sub(before).saturating_add(of.pending.len());
-        if of.is_empty() {
+    fn store(&mut self, sender: Address, transactions: Arc<Sender>) {
+        let before = self.senders.get(&sender).map_or(0, |transactions| transactions.pending.len());
+        self.pending = self.pending.saturating_sub(before).saturating_add(transactions.pending.len());
+        if transactions.is_empty() {
             self.senders.remove(&sender);
         } else {
-            self.senders.insert(sender, of);
+            self.senders.insert(sender, transactions);
         }
     }
 
@@ -152,20 +160,20 @@ impl Pool {
     pub fn remove(&mut self, hash: &B256) -> Option<Arc<Pooled>> {
         let pooled = self.by_hash.get(hash)?.clone();
         self.forget(hash);
-        let mut of = self.senders.get(&pooled.sender)?.clone();
-        let sender = Arc::make_mut(&mut of);
+        let mut transactions = self.senders.get(&pooled.sender)?.clone();
+        let sender = Arc::make_mut(&mut transactions);
         let nonce = pooled.nonce();
         if sender.pending.remove(&nonce).is_some() {
-            let behind = sender.pending.split_off(&nonce);
-            sender.queued.extend(behind);
+            let later = sender.pending.split_off(&nonce);
+            sender.queued.extend(later);
         } else {
             sender.queued.remove(&nonce);
         }
-        self.store(pooled.sender, of);
+        self.store(pooled.sender, transactions);
         Some(pooled)
     }
 
-    /// Drops everything.
+    /// Drops all transactions. The count of arrivals goes on, so that it never shows an old number for a new content.
     pub fn clear(&mut self) {
         *self = Self { arrivals: self.arrivals, ..Self::new(self.account_slots) };
     }
@@ -173,8 +181,8 @@ impl Pool {
     /// Updates a sender's transactions after its nonce in the state has changed: those with used nonces are dropped,
     /// those that follow without a gap are pending. Returns the hashes of those that became pending.
     pub fn refresh(&mut self, address: &Address, state_nonce: u64) -> Vec<B256> {
-        let Some(mut of) = self.senders.get(address).cloned() else { return Vec::new() };
-        let sender = Arc::make_mut(&mut of);
+        let Some(mut transactions) = self.senders.get(address).cloned() else { return Vec::new() };
+        let sender = Arc::make_mut(&mut transactions);
         let before = core::mem::take(&mut sender.pending);
         let mut all = core::mem::take(&mut sender.queued);
         all.extend(before.clone());
@@ -191,7 +199,7 @@ impl Pool {
         }
         let new = sender.pending.values().filter(|tx| !before.contains_key(&tx.nonce())).map(|tx| tx.hash);
         let new = new.collect();
-        self.store(*address, of);
+        self.store(*address, transactions);
         new
     }
 
@@ -205,28 +213,31 @@ impl Pool {
     /// The pending transactions in the order in which they go into a block.
     pub fn ordered(&self) -> Vec<Arc<Pooled>> {
         let mut senders = Vec::new();
-        self.senders.for_each(&mut |_, of| senders.push(of.pending.values().rev().cloned().collect()));
+        self.senders.for_each(&mut |_, transactions| {
+            senders.push(transactions.pending.values().rev().cloned().collect())
+        });
         by_price(senders.into_iter())
     }
 
     /// The pending transactions by sender, each list in the order of nonces.
     pub fn pending(&self) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
-        self.listed(|of| &of.pending)
+        self.listed(|transactions| &transactions.pending)
     }
 
     /// The queued transactions by sender, each list in the order of nonces.
     pub fn queued(&self) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
-        self.listed(|of| &of.queued)
+        self.listed(|transactions| &transactions.queued)
     }
 
+    /// One of the two lists of each sender.
     fn listed(
         &self,
         part: impl Fn(&Sender) -> &BTreeMap<u64, Arc<Pooled>>,
     ) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
         let mut out = BTreeMap::new();
-        self.senders.for_each(&mut |address, of| {
-            if !part(of).is_empty() {
-                out.insert(*address, part(of).values().cloned().collect());
+        self.senders.for_each(&mut |address, transactions| {
+            if !part(transactions).is_empty() {
+                out.insert(*address, part(transactions).values().cloned().collect());
             }
         });
         out
@@ -265,7 +276,8 @@ fn place(
     let mut pending = alloc::vec![new.hash];
     let (mut next, mut dropped) = (nonce.saturating_add(1), None);
     while let Some(successor) = sender.queued.remove(&next) {
-        // Checked against the present head. Those behind one that fails stay queued.
+        // A queued transaction was checked when it arrived, and the head may have changed since. Transactions after one that fails
+        // stay queued.
         let fits = check(context, account_slots, &successor.transaction, &successor.sender, account).is_ok();
         if !fits || !affords(sender, context, &successor, balance) {
             dropped = Some(successor.hash);
