@@ -15,6 +15,7 @@ pub const DEFAULT_UNLOCK_MS: u64 = 30 * 60 * 1000;
 #[derive(Debug, Clone, Copy)]
 struct EncryptedKey {
     salt: B256,
+    /// The key, encrypted by [`mask`].
     masked: B256,
 }
 
@@ -23,7 +24,8 @@ impl EncryptedKey {
         Self { salt, masked: mask(key.to_bytes(), passphrase, &salt) }
     }
 
-    fn open(&self, address: Address, passphrase: &str) -> Option<PrivateKey> {
+    /// The key; `None` if the passphrase is wrong.
+    fn decrypt(&self, address: Address, passphrase: &str) -> Option<PrivateKey> {
         let key = PrivateKey::new(&mask(self.masked, passphrase, &self.salt))?;
         (key.address() == address).then_some(key)
     }
@@ -34,10 +36,11 @@ fn mask(bytes: B256, passphrase: &str, salt: &B256) -> B256 {
     bytes ^ keccak256(pbkdf2(passphrase.as_bytes(), salt.as_slice()))
 }
 
+/// A key with which the account can sign.
 #[derive(Debug, Clone)]
 struct UnlockedKey {
     key: PrivateKey,
-    /// Milliseconds since 1970 after which the account is locked; `None` if it stays unlocked.
+    /// Time in milliseconds since 1970 after which the account is locked; `None` if it stays unlocked.
     until: Option<u64>,
 }
 
@@ -53,15 +56,16 @@ pub enum UnlockError {
     Passphrase(Address),
 }
 
-/// Keys of accounts, in memory only.
+/// Keys of accounts, in memory only. An account can have an unlocked key, an encrypted one, or both.
 #[derive(Debug, Clone, Default)]
 pub struct Wallet {
     /// Accounts that were added without a passphrase, in the order of adding; `eth_accounts` lists them first.
     initial: Vec<Address>,
-    open: BTreeMap<Address, UnlockedKey>,
-    sealed: BTreeMap<Address, EncryptedKey>,
-    /// Accounts that may send transactions although their keys are not held.
+    unlocked: BTreeMap<Address, UnlockedKey>,
+    encrypted: BTreeMap<Address, EncryptedKey>,
+    /// Accounts that may send transactions although the wallet does not have their keys.
     impersonated: BTreeSet<Address>,
+    /// Whether every account may send transactions without a signature.
     impersonate_all: bool,
 }
 
@@ -72,7 +76,7 @@ impl Wallet {
         if !self.initial.contains(&address) {
             self.initial.push(address);
         }
-        self.open.insert(address, UnlockedKey { key, until: None });
+        self.unlocked.insert(address, UnlockedKey { key, until: None });
         address
     }
 
@@ -80,42 +84,42 @@ impl Wallet {
     /// random.
     pub fn add_sealed(&mut self, key: PrivateKey, passphrase: &str, salt: B256, now_ms: u64) -> Address {
         let address = key.address();
-        self.sealed.insert(address, EncryptedKey::new(&key, passphrase, salt));
+        self.encrypted.insert(address, EncryptedKey::new(&key, passphrase, salt));
         let until = Some(now_ms.saturating_add(DEFAULT_UNLOCK_MS));
-        self.open.insert(address, UnlockedKey { key, until });
+        self.unlocked.insert(address, UnlockedKey { key, until });
         address
     }
 
     /// All accounts, unlocked or locked; those added without a passphrase come first.
     pub fn addresses(&self) -> Vec<Address> {
-        let others = self.open.keys().chain(self.sealed.keys()).copied().collect::<BTreeSet<_>>();
+        let others = self.unlocked.keys().chain(self.encrypted.keys()).copied().collect::<BTreeSet<_>>();
         let others = others.into_iter().filter(|address| !self.initial.contains(address));
         self.initial.iter().copied().chain(others).collect()
     }
 
     /// The key of an account that is unlocked at `now_ms` (milliseconds since 1970).
     pub fn key(&self, address: &Address, now_ms: u64) -> Option<&PrivateKey> {
-        let open = self.open.get(address)?;
-        open.until.is_none_or(|until| now_ms <= until).then_some(&open.key)
+        let unlocked = self.unlocked.get(address)?;
+        unlocked.until.is_none_or(|until| now_ms <= until).then_some(&unlocked.key)
     }
 
     /// Decrypts the key of an account without unlocking the account.
     pub fn key_with(&self, address: Address, passphrase: &str) -> Result<PrivateKey, UnlockError> {
-        let sealed = self.sealed.get(&address).ok_or(UnlockError::Unknown(address))?;
-        sealed.open(address, passphrase).ok_or(UnlockError::Passphrase(address))
+        let encrypted = self.encrypted.get(&address).ok_or(UnlockError::Unknown(address))?;
+        encrypted.decrypt(address, passphrase).ok_or(UnlockError::Passphrase(address))
     }
 
     /// Unlocks an account until `until_ms` (milliseconds since 1970).
     pub fn unlock(&mut self, address: Address, passphrase: &str, until_ms: u64) -> Result<(), UnlockError> {
         let key = self.key_with(address, passphrase)?;
-        self.open.insert(address, UnlockedKey { key, until: Some(until_ms) });
+        self.unlocked.insert(address, UnlockedKey { key, until: Some(until_ms) });
         Ok(())
     }
 
     /// Locks an account; returns `false` if it was not unlocked. A key without a passphrase is lost, as in the
     /// reference node.
     pub fn lock(&mut self, address: &Address) -> bool {
-        self.open.remove(address).is_some()
+        self.unlocked.remove(address).is_some()
     }
 
     /// Lets an account send without a signature. Returns `false` if it already could.

@@ -1,4 +1,5 @@
-//! Work for external miners (`mnr_*`): blocks that wait for a Bitcoin block that commits to them.
+//! Work for external miners (methods `mnr_*`): blocks of the development chain without proof of work, each of which waits for a Bitcoin
+//! block whose coinbase names it. [`super::DevChain::work`] and [`super::DevChain::submit_work`] use this file.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -25,7 +26,7 @@ pub struct Work {
     pub target: U256,
     /// Fees of the block's transactions, in wei.
     pub fees: U256,
-    /// Whether miners should abandon earlier work for this one.
+    /// Whether miners should abandon earlier work for this work.
     pub notify: bool,
     /// Hash of the parent block.
     pub parent: B256,
@@ -41,22 +42,26 @@ struct UnsealedBlock {
 /// All work that was given to miners and is not too old.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MinerWork {
+    /// At most [`MAX_WAITING`] blocks, the oldest first.
     waiting: VecDeque<UnsealedBlock>,
     current: Option<CurrentWork>,
     /// Parent and fees of the last work that had `notify` set.
     last_notified: Option<(B256, U256)>,
 }
 
-/// The newest work, with the time and the pool's arrival count when it was built.
+/// The newest work.
 #[derive(Debug, Clone)]
 struct CurrentWork {
     work: Work,
+    /// The host's time in seconds since 1970 when the block was built.
     built: u64,
+    /// The pool's count of arrivals then ([`super::pool::Pool::arrivals`]).
     arrivals: u64,
 }
 
 impl MinerWork {
-    /// Returns the newest work if it still fits this parent and this pool. `notify` is set in the first answer only.
+    /// Returns the newest work if it has this parent, the pool has no new transactions since, and it is not too old. The field `notify` is
+    /// set the first time only. `now` is in seconds since 1970.
     pub(super) fn current(&mut self, parent: &B256, arrivals: u64, now: u64) -> Option<Work> {
         let current = self.current.as_mut()?;
         let fresh = current.work.parent == *parent
@@ -90,7 +95,7 @@ impl MinerWork {
         }
     }
 
-    /// Returns the block that a Bitcoin block commits to, sealed with its proof of work, which is verified.
+    /// Returns the waiting block with the mining hash `named`, sealed with the Bitcoin block as its proof of work, which is verified.
     pub(super) fn solve(
         &self,
         bitcoin: &BitcoinWork,
@@ -117,7 +122,8 @@ impl MinerWork {
     }
 }
 
-/// The largest hash that meets a difficulty: `2^256 / difficulty`. Difficulties below 3 count as 3.
+/// The largest Bitcoin block hash that meets a difficulty: `2^256 / difficulty`. Difficulties below 3 count as 3, as in the check of the
+/// proof of work.
 fn target(difficulty: U256) -> U256 {
     let difficulty = difficulty.max(U256::from(3));
     let target = U256::MAX.checked_div(difficulty).unwrap_or_default();

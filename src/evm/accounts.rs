@@ -1,4 +1,5 @@
-//! Instructions that read accounts: balances, code of other accounts, SELFDESTRUCT.
+//! Instructions that read accounts: balances, code of other accounts, SELFDESTRUCT. Each reports the accounts it reads as touches, from
+//! which the parallel transaction lists of RSKIP-144 are checked.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::interpreter::instructions::{host, system};
@@ -17,7 +18,8 @@ pub(super) fn to_address(word: U256) -> Address {
     Address::from_word(B256::from(word))
 }
 
-/// The spendable balance of an account in wei. Aborts the run if a local call overdrew the account.
+/// The spendable balance of an account in wei: what is left after its debt, which is a balance below zero in the state. Aborts the run
+/// if the account is the sender of a local call that spends more than it has.
 pub(super) fn balance_of<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
@@ -29,14 +31,15 @@ pub(super) fn balance_of<DB: EvmDatabase>(
     Ok(balance.saturating_sub(context.journaled_state.database.debt(address)))
 }
 
-/// The result of BALANCE. For a negative balance, the reference node pads its shortest two's-complement form
-/// with zeros.
+/// The result of BALANCE and SELFBALANCE. For a negative balance, the reference node pads its shortest two's-complement form on the
+/// left with zeros.
 fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<U256> {
     let spendable = balance_of(context, address)?;
     let debt = context.journaled_state.database.debt(address);
     if debt.is_zero() || !spendable.is_zero() {
         return Ok(spendable);
     }
+    // `revm` has counted the wei that the account received in this run as its balance.
     let received = context.load_account_info_skip_cold_load(address, false, false)?.account.balance;
     let account = Account { debt: debt.saturating_sub(received), ..Account::default() };
     Ok(U256::try_from_be_slice(&account.balance_bytes()).unwrap_or_default())
@@ -79,7 +82,7 @@ pub(super) fn extcodesize<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -
     push(context.interpreter, size)
 }
 
-/// Length of the account's code in bytes, from the trie: the code is not loaded.
+/// Length of the account's code in bytes. The trie stores it beside the code's hash, so the code is not loaded.
 pub(super) fn code_size<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
@@ -108,7 +111,7 @@ pub(super) fn extcodehash<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -
 }
 
 fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<B256> {
-    let ancient = !context.chain.rules.has(Rule::Rskip169);
+    let before_rskip_169 = !context.chain.rules.has(Rule::Rskip169);
     let loaded = context.load_account_info_skip_cold_load(address, false, false)?;
     if loaded.is_empty {
         return Ok(B256::ZERO);
@@ -119,7 +122,7 @@ fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
     let database = &mut context.journaled_state.database;
     if codeless {
         // In the reference node, a contract created in this run has no marker yet.
-        let contract = ancient && !created && database.is_contract(address);
+        let contract = before_rskip_169 && !created && database.is_contract(address);
         return Ok(if contract { B256::ZERO } else { KECCAK256_EMPTY });
     }
     // A code override on a plain account does not make it a contract.
@@ -143,6 +146,7 @@ pub(super) fn extcodecopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -
 /// CODECOPY of the whole code, header included.
 pub(super) fn codecopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let depth = context.interpreter.input.depth();
+    // `revm` runs code with a header in a form whose header is blanked; CODECOPY must show the original (`code.rs`).
     let Some(code) = context.host.chain.headed_codes.get(depth).cloned().flatten() else {
         return system::codecopy(context);
     };
@@ -173,6 +177,7 @@ pub(super) fn selfdestruct<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) 
         charge(context.interpreter, NEW_ACCOUNT)?;
     }
     let balance = balance_of(context.host, own)?;
+    // Without a balance nothing is transferred, so that the beneficiary is not created: the contract then is its own target.
     let target = if balance.is_zero() { own } else { beneficiary };
     if !balance.is_zero() {
         context.host.journaled_state.database.touch(Touch::SelfdestructTransfer { own, beneficiary });

@@ -1,5 +1,6 @@
-//! Runs that are only tried: they call the interrupt callback at least every tenth of a millisecond or so, and end as
-//! interrupted before an instruction or a native contract that takes longer.
+//! Attempts: runs that a server tries on the thread that has received the message, before it moves the message to a thread for long runs.
+//! An attempt calls the interrupt callback about every tenth of a millisecond, and ends as interrupted before an instruction or a native
+//! contract that takes longer. A run on the other thread has none of these limits.
 
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{GasTable, InstructionResult, InstructionTable, Interpreter};
@@ -15,10 +16,10 @@ const PIECE: usize = 512;
 /// less than a tenth of a millisecond.
 const PIECE_GAS: u64 = 5_000;
 
-/// Most bytes of memory. Hashing all of it takes some 0.2 ms.
+/// Most bytes of memory of an attempt. Hashing all of it takes some 0.2 ms.
 const MEMORY: usize = 64 << 10;
 
-/// Most gas of a native contract. Recovering a sender takes 3,000 gas and 0.1 ms.
+/// Most gas of a native contract in an attempt. Recovering a sender takes 3,000 gas and 0.1 ms.
 const NATIVE_GAS: u64 = 5_000;
 
 /// The most memory of a run in bytes.
@@ -26,7 +27,8 @@ pub(super) const fn max_memory(is_attempt: bool) -> u64 {
     if is_attempt { MEMORY as u64 } else { MAX_MEMORY }
 }
 
-/// Ends an attempt before a native contract that takes too long. The bridge does at any price: it reads many cells.
+/// Ends an attempt before a native contract that takes too long. The Bridge and REMASC count as too long at any price, because they read
+/// many cells.
 pub(super) fn refuse_long(run: &RunContext<'_>, precompile: Precompile, gas: u64) -> Result<(), Abort> {
     let is_long = gas > NATIVE_GAS || matches!(precompile, Precompile::Bridge | Precompile::Remasc);
     if run.is_attempt && is_long { Err(Abort::Stopped) } else { Ok(()) }
@@ -40,7 +42,7 @@ pub(super) fn steps<'a, DB: EvmDatabase>(
     gas_table: &GasTable,
     context: &mut EvmContext<'a, DB>,
 ) -> Result<(), InstructionResult> {
-    // Calls grow memory without regard to the limit.
+    // `revm` applies the limit of memory to instructions; memory that a call has grown (`calls.rs`) is checked here.
     if interpreter.gas.memory().words_num > MEMORY / 32 {
         return Err(InstructionResult::MemoryLimitOOG);
     }

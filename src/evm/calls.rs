@@ -28,6 +28,7 @@ use super::precompiles::Precompile;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
+/// A range of a frame's memory that a call names, in bytes.
 #[derive(Clone, Copy)]
 struct MemoryRange {
     offset: usize,
@@ -37,7 +38,7 @@ struct MemoryRange {
 impl MemoryRange {
     fn new(offset: U256, len: U256) -> OpcodeResult<Self> {
         if len.is_zero() {
-            // Before RSKIP-150 the offset of an empty output matters.
+            // Before RSKIP-150 a native contract writes its output at this offset even if the range is empty (`native.rs`).
             return Ok(Self { offset: usize::try_from(offset).unwrap_or(usize::MAX), len: 0 });
         }
         let offset = usize::try_from(offset).map_err(|_| InstructionResult::MemoryOOG)?;
@@ -53,12 +54,13 @@ impl MemoryRange {
         if self.len == 0 { 0 } else { self.offset.saturating_add(self.len) }
     }
 
-    /// The range that receives the output.
+    /// The bytes of the range, for the output.
     fn range(self) -> Range<usize> {
         self.offset..self.offset.saturating_add(self.len)
     }
 
-    /// The input range in the shared memory of all frames; out of bounds if empty.
+    /// The range in the memory that all frames share, in which this frame begins at `base`, for the input. Out of bounds if empty, so
+    /// that `revm` reads nothing.
     fn shared_range(self, base: usize) -> Range<usize> {
         if self.len == 0 {
             return usize::MAX..usize::MAX;
@@ -88,6 +90,7 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'
     let mut request = pop_request::<KIND, DB>(&mut context)?;
     let precompile = Precompile::at(&request.to, context.host.chain.rules);
     if let Some(limit) = precompile.and_then(|p| p.max_input(context.host.chain.rules)) {
+        // Memory is charged for the whole input, of which the native contract reads no more than `limit` bytes.
         charge_memory(&mut context, &request)?;
         request.input.len = request.input.len.min(limit);
     } else {
@@ -102,19 +105,19 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'
     }
     let gas_limit = forwarded_gas(&context, &request)?;
     if let Some(native) = precompile {
-        note_native(context.host, native);
+        record_native_call(context.host, native);
     }
 
     let too_deep = context.interpreter.input.depth() >= context.host.chain.max_depth();
     let own = context.interpreter.input.target_address();
-    let short = !request.value.is_zero() && balance_of(context.host, own)? < request.value;
-    let runs = !too_deep && !short;
+    let lacks_value = !request.value.is_zero() && balance_of(context.host, own)? < request.value;
+    let runs = !too_deep && !lacks_value;
     grow_memory(&mut context, &request, runs || (!too_deep && precompile.is_none()));
     if !runs {
-        return no_frame(context, too_deep);
+        return end_without_frame(context, too_deep);
     }
     charge(context.interpreter, gas_limit)?;
-    touch_run::<KIND, DB>(context.host, own, &request, precompile.is_none(), callee.exists);
+    touch_callee::<KIND, DB>(context.host, own, &request, precompile.is_none(), callee.exists);
     let inputs = call_inputs::<KIND, DB>(&context, request, callee, gas_limit);
     let action = InterpreterAction::NewFrame(FrameInput::Call(Box::new(inputs)));
     context.interpreter.bytecode.set_action(action);
@@ -122,14 +125,15 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'
 }
 
 /// Records a call of a native contract, whatever its result.
-fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precompile) {
+fn record_native_call<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precompile) {
     let call = NativeCallRecord { contract: native, outside_creations: context.chain.inner_creations == 0 };
     if !context.chain.natives.contains(&call) {
         context.chain.natives.push(call);
     }
 }
 
-fn touch_run<const KIND: u8, DB: EvmDatabase>(
+/// Reports the code that a call runs and the accounts between which it transfers value as touches.
+fn touch_callee<const KIND: u8, DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     own: Address,
     request: &CallArguments,
@@ -180,13 +184,13 @@ fn charge_memory<DB: EvmDatabase>(
     context: &mut OpcodeContext<'_, '_, DB>,
     request: &CallArguments,
 ) -> OpcodeResult {
-    let held = context.interpreter.gas.memory().words_num;
+    let current = context.interpreter.gas.memory().words_num;
     let wanted = request.input.end().max(request.output.end()).div_ceil(32);
-    if wanted <= held {
+    if wanted <= current {
         return Ok(());
     }
     let params = &context.host.cfg.gas_params;
-    let cost = params.memory_cost(wanted).saturating_sub(params.memory_cost(held));
+    let cost = params.memory_cost(wanted).saturating_sub(params.memory_cost(current));
     charge(context.interpreter, cost)
 }
 
@@ -236,22 +240,25 @@ fn forwarded_gas<DB: EvmDatabase>(
     if left < stipend {
         return Err(InstructionResult::OutOfGas);
     }
-    let asked = u64::try_from(request.gas).unwrap_or(u64::MAX).min(i64::MAX as u64);
-    if !context.host.chain.rules.has(Rule::Rskip150) && asked.saturating_add(stipend) > i64::MAX as u64 {
+    let requested = u64::try_from(request.gas).unwrap_or(u64::MAX).min(i64::MAX as u64);
+    if !context.host.chain.rules.has(Rule::Rskip150) && requested.saturating_add(stipend) > i64::MAX as u64 {
         // At that time the reference node added the stipend in 63 bits, and the overflow made the call fail.
         return Err(InstructionResult::OutOfGas);
     }
-    Ok(asked.saturating_add(stipend).min(left))
+    Ok(requested.saturating_add(stipend).min(left))
 }
 
 /// Ends a call that opens no frame, because it is too deep or the caller lacks the value.
-fn no_frame<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>, too_deep: bool) -> OpcodeResult {
+fn end_without_frame<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>, too_deep: bool) -> OpcodeResult {
+    // In the reference node a call that is too deep leaves the return data as they are, and so does a call without the value before
+    // RSKIP-171.
     if !too_deep && context.host.chain.rules.has(Rule::Rskip171) {
         context.interpreter.return_data.clear();
     }
     push(context.interpreter, U256::ZERO)
 }
 
+/// The call in the form in which `revm` opens a frame for it.
 fn call_inputs<const KIND: u8, DB: EvmDatabase>(
     context: &OpcodeContext<'_, '_, DB>,
     request: CallArguments,
@@ -260,16 +267,16 @@ fn call_inputs<const KIND: u8, DB: EvmDatabase>(
 ) -> CallInputs {
     let interpreter = &context.interpreter;
     let own = interpreter.input.target_address();
-    let delegate = KIND == op::DELEGATECALL;
+    let is_delegate = KIND == op::DELEGATECALL;
     CallInputs {
         input: CallInput::SharedBuffer(request.input.shared_range(interpreter.memory.local_memory_offset())),
         return_memory_offset: request.output.range(),
         gas_limit,
         bytecode_address: request.to,
         known_bytecode: (callee.code_hash, callee.code),
-        target_address: if delegate || KIND == op::CALLCODE { own } else { request.to },
-        caller: if delegate { interpreter.input.caller_address() } else { own },
-        value: if delegate {
+        target_address: if is_delegate || KIND == op::CALLCODE { own } else { request.to },
+        caller: if is_delegate { interpreter.input.caller_address() } else { own },
+        value: if is_delegate {
             CallValue::Apparent(interpreter.input.call_value())
         } else {
             CallValue::Transfer(request.value)

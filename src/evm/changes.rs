@@ -1,4 +1,4 @@
-//! The changes of a transaction's run, taken from the journal.
+//! The changes of a transaction's run, taken from `revm`'s journal when the run has ended.
 
 use alloc::vec::Vec;
 
@@ -22,14 +22,14 @@ pub struct StateChanges {
 pub struct ChangedAccount {
     /// The address of the account.
     pub address: Address,
-    /// Nonce.
+    /// The nonce.
     pub nonce: u64,
-    /// Balance in wei, before debts are subtracted.
+    /// The balance in wei, from which the account's debt (a balance below zero in the state) is still to be subtracted.
     pub balance: U256,
     /// Code of a contract that the run created; empty if its constructor returned none. `None` for all other
     /// accounts.
     pub created: Option<Bytes>,
-    /// Storage words that changed; zero removes one.
+    /// Changed storage words by slot; a zero word removes the cell.
     pub words: Vec<(U256, U256)>,
 }
 

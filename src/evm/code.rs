@@ -7,7 +7,7 @@ use revm::bytecode::Bytecode;
 use revm::interpreter::interpreter::ExtBytecode;
 use revm::interpreter::interpreter_types::{Jumps, LegacyBytecode};
 
-/// First byte of a code header. Header version, script version and length of the rest follow.
+/// First byte of a code header. Three bytes follow: header version, script version, and the number of further header bytes.
 const HEADER: u8 = 0xfc;
 /// An opcode that always fails.
 const INVALID: u8 = 0xfe;
@@ -28,7 +28,7 @@ fn header_len(code: &[u8]) -> usize {
     }
 }
 
-/// Makes a frame start after the header of its code. Returns the original code if it has a header.
+/// Makes a frame start after the header of its code. Returns the original code; `None` if the code has no header.
 ///
 /// The header bytes are set to zero for the jump analysis: no jump target may be inside the header, and a
 /// push opcode in it must not hide the code that follows. CODECOPY reads the returned original.
@@ -42,12 +42,12 @@ pub(super) fn skip_header(running: &mut ExtBytecode) -> Option<Bytes> {
     let mut blanked: Vec<u8> = original.to_vec();
     blanked.iter_mut().take(header).for_each(|byte| *byte = 0);
     if let (true, Some(end)) = (header > last, blanked.last_mut()) {
-        // No code follows the header. The reference node fails; INVALID does too.
+        // No code follows the header. The run fails in the reference node, and here by INVALID.
         *end = INVALID;
     }
     let hash = running.hash();
     *running = ExtBytecode::new_with_optional_hash(bytecode(blanked.into()), hash);
-    // Jump to the last byte at most, because nothing may be readable after it.
+    // The frame starts at the last byte at most: a position after the code is out of bounds in `revm`.
     running.absolute_jump(header.min(last));
     Some(original)
 }

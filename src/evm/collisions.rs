@@ -1,4 +1,5 @@
-//! Creations at the addresses of contracts that the same block destroyed.
+//! Creations at the addresses of contracts that the same block destroyed, which RSKIP-125 forbids. The frame loop calls this file before
+//! it opens a frame.
 
 use alloy_primitives::Bytes;
 use revm::context_interface::JournalTr as _;
@@ -15,7 +16,8 @@ use crate::consensus::Rule;
 
 impl<S: EvmState> Machine<'_, S> {
     /// Refuses to create a contract at the address of one that an earlier transaction of the block destroyed
-    /// (RSKIP-125). The creation uses up all its gas, and the creator's nonce is incremented.
+    /// (RSKIP-125), if a contract is the creator. Returns the result of the refused creation: it uses up all its gas, and the creator's
+    /// nonce is incremented. Returns `None` if the creation may go on.
     pub(super) fn refuse_destroyed(&mut self, init: &FrameInit) -> Option<FrameResult> {
         let FrameInput::Create(inputs) = &init.frame_input else { return None };
         let journal = &mut self.evm.ctx.journaled_state;
@@ -23,8 +25,8 @@ impl<S: EvmState> Machine<'_, S> {
         let nonce = creator.data.info.nonce;
         let address = inputs.created_address(nonce);
         journal.database.touch(Touch::CreationAddress(address));
-        let bound = self.evm.ctx.chain.rules.has(Rule::Rskip125) && init.depth > 0;
-        if !bound || !journal.database.destroyed_before()?.contains(&address) {
+        let applies = self.evm.ctx.chain.rules.has(Rule::Rskip125) && init.depth > 0;
+        if !applies || !journal.database.destroyed_before()?.contains(&address) {
             return None;
         }
         let Ok(mut creator) = journal.load_account_mut(inputs.caller());

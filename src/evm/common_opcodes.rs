@@ -1,6 +1,7 @@
 //! The instructions that Rootstock has in common with Ethereum, as `revm` has them.
 //!
-//! The table of `revm` is not used as a whole, so that an instruction which a later version adds is not executed.
+//! The table of `revm` is not used as a whole, so that an instruction that a later version of `revm` adds is not executed. `opcodes.rs`
+//! adds the instructions that differ.
 
 use revm::interpreter::instructions::{
     InstructionTable, arithmetic, bitwise, block_info, control, host, memory, stack,

@@ -1,4 +1,5 @@
-//! The context of a run besides accounts: rules, block fields that `revm` has no room for, and abort reasons.
+//! The context of a run besides accounts: rules, block fields that `revm`'s types lack, and abort reasons. Instructions find it as `chain`
+//! in `revm`'s context.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -39,11 +40,12 @@ pub struct RunContext<'a> {
     pub minimum_gas_price: U256,
     /// Gas price of the transaction or call, in wei.
     pub gas_price: U256,
-    /// Called every few thousand instructions. `true` ends the run.
+    /// Called every 4,096 instructions, in an attempt every 512. The run ends as interrupted if it returns `true`.
     pub interrupt: &'a dyn Fn() -> bool,
-    /// Whether the run ends as interrupted before anything that takes long (`evm::attempt`).
+    /// Whether the run is an attempt, which ends as interrupted before anything that takes long (`evm::attempt`).
     pub is_attempt: bool,
-    /// A sender whose balance becomes negative in the reference node. The run aborts if the balance is read.
+    /// The sender of a local call that spends more than it has, so that its balance becomes negative in the reference node. The run
+    /// aborts if the balance is read.
     pub overdrawn: Option<Address>,
     /// The inspector of the run, if any.
     pub inspector: Option<&'a mut dyn Inspector>,
@@ -54,8 +56,8 @@ pub struct RunContext<'a> {
     pub fail_unsimulated: bool,
     /// The calls of such methods, in order.
     pub(super) unsimulated: Vec<Unsimulated>,
-    /// Contents of written cells. The transient storage of native contracts holds indices into this list,
-    /// plus one, so that cells are reverted with their frames.
+    /// Contents of the cells that native contracts have written in this run. `revm` has only words, so its transient storage has, for
+    /// each such cell, the index in this list plus one; it reverts the indices, and thus the cells, with their frames.
     pub(super) cells: Vec<Bytes>,
     /// Native contracts that were called, including calls in reverted frames.
     pub(super) natives: Vec<NativeCallRecord>,
@@ -63,7 +65,7 @@ pub struct RunContext<'a> {
     pub(super) inner_creations: usize,
     /// Set by an instruction that aborts the run. The frame loop reads it.
     pub(super) abort: Option<Abort>,
-    /// Set if a native contract failed under the rules before RSKIP-197, which make its caller fail too.
+    /// Set if a native contract failed under the rules before RSKIP-197, by which its caller fails too. The frame loop reads it.
     pub(super) fail_caller: bool,
     /// Original code of running frames whose code starts with a header, indexed by call depth.
     pub(super) headed_codes: Vec<Option<Bytes>>,
@@ -104,8 +106,8 @@ impl<'a> RunContext<'a> {
 pub struct NativeCallRecord {
     /// The native contract.
     pub contract: Precompile,
-    /// Whether a call was made outside of all constructors of contracts that contracts created. The reference
-    /// node ignores the other calls when it determines which native contracts a parallel list called.
+    /// Whether the call was made outside of all constructors that CREATE or CREATE2 has started. The reference node ignores calls
+    /// inside of them when it determines which native contracts a parallel list called.
     pub outside_creations: bool,
 }
 
@@ -137,17 +139,17 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn is_contract(&mut self, address: Address) -> bool;
     /// Whether a state override gave the account its code.
     fn code_overridden(&self, address: Address) -> bool;
-    /// All storage words of an account, where they can be listed.
+    /// All storage words of an account; `None` if the state cannot list them.
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>>;
     /// Raw bytes of a cell of a native contract.
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes;
     /// The ancestor at a height.
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
-    /// The uncles of the ancestor at a height.
+    /// The uncles that the ancestor at a height lists.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
-    /// Total difficulty up to the ancestor at a height.
+    /// Total difficulty of the chain up to the ancestor at a height, uncles included.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
-    /// Records what an operation touches, if touches are tracked.
+    /// Records a touch, if touches are tracked.
     fn touch(&mut self, touch: Touch);
     /// Wei by which the account's balance is negative.
     fn debt(&self, address: Address) -> U256;
@@ -157,11 +159,13 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn exhausted(&self) -> bool;
 }
 
+/// `revm`'s context with the types of this layer.
 pub(super) type EvmContext<'a, DB> = Context<BlockEnv, TxEnv, CfgEnv<Spec>, DB, Journal<DB>, RunContext<'a>>;
 
 /// Argument of the instructions implemented in this layer.
 pub(super) type OpcodeContext<'i, 'a, DB> = InstructionContext<'i, EvmContext<'a, DB>, EthInterpreter>;
 
+/// The result of an instruction: `Err` ends the frame, or suspends it while an inner frame runs.
 pub(super) type OpcodeResult<T = ()> = Result<T, InstructionResult>;
 
 /// Charges gas or ends the frame.

@@ -1,4 +1,4 @@
-//! CREATE and CREATE2.
+//! CREATE and CREATE2. Unlike in Ethereum, the constructor gets all remaining gas, and `frame.rs` has the rules about the new contract.
 
 use alloc::boxed::Box;
 
@@ -14,7 +14,7 @@ use super::gas::MAX_INIT_CODE;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
-/// CREATE, or CREATE2 (RSKIP-125). The constructor gets all remaining gas.
+/// CREATE, or CREATE2 (RSKIP-125) if `TWO`.
 pub(super) fn create<const TWO: bool, DB: EvmDatabase>(
     mut context: OpcodeContext<'_, '_, DB>,
 ) -> OpcodeResult {
@@ -54,6 +54,7 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(
     Err(InstructionResult::Suspend)
 }
 
+/// Grows memory to the range, which costs gas, and reads it.
 fn read_memory<DB: EvmDatabase>(
     context: &mut OpcodeContext<'_, '_, DB>,
     offset: U256,

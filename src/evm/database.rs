@@ -1,4 +1,5 @@
-//! The state interface of the machine, and its adapter to `revm`.
+//! The interface through which a run reads the state ([`EvmState`]), and its adapter to `revm`. Calls implement it over proven facts, and
+//! blocks over a complete state.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -24,7 +25,7 @@ pub struct EvmAccount {
     pub balance: U256,
     /// Hash returned by EXTCODEHASH; keccak-256 of no bytes if there is no code.
     pub code_hash: B256,
-    /// Code, if already known. Otherwise it is requested by hash when needed.
+    /// The code, if it was read with the account. Otherwise [`EvmState::code`] reads it when needed.
     pub code: Option<Bytes>,
 }
 
@@ -53,9 +54,9 @@ pub trait EvmState {
     fn block_hash(&mut self, number: u64) -> B256;
     /// The ancestor at a height below the block of the run.
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
-    /// The uncles of that ancestor.
+    /// The uncles that the ancestor at a height lists.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
-    /// Total difficulty, uncles included, up to that ancestor.
+    /// Total difficulty of the chain up to the ancestor at a height, uncles included.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
     /// The set in which the run records touched keys. `None` unless the run belongs to parallel lists
     /// (RSKIP-144).
@@ -71,13 +72,13 @@ pub trait EvmState {
     fn destroyed_before(&self) -> Option<&BTreeSet<Address>> {
         None
     }
-    /// Code that was analysed before.
+    /// Analysed code from a cache, if there is one; see [`Self::keep_code`].
     fn ready_code(&self, _code_hash: B256) -> Option<ReadyCode> {
         None
     }
     /// Caches analysed code.
     fn keep_code(&mut self, _code_hash: B256, _code: ReadyCode) {}
-    /// Whether the run should end now.
+    /// Whether the run should end now, because its result would be discarded.
     fn exhausted(&self) -> bool;
 }
 
@@ -124,8 +125,8 @@ impl<S: EvmState> Database for Adapter<S> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
         // `revm` requests each cell once per transaction, from SLOAD or SSTORE. It does not request cells of
-        // accounts that the transaction creates. Touches of these cells need not be recorded: each of their
-        // users also touches the account, which the creation writes.
+        // accounts that the transaction creates. Touches of such cells need not be recorded: every instruction that uses
+        // them also touches the account, which the creation writes.
         self.touch(Touch::CellRead(address, slot));
         Ok(self.0.storage(address, slot))
     }

@@ -1,4 +1,5 @@
-//! The frame loop: opens frames, runs them with regular interrupt checks and returns their results.
+//! The frame loop: opens frames, runs them with regular interrupt checks and returns their results. A frame is one call or creation;
+//! `run.rs` opens the outermost one.
 
 use core::convert::Infallible;
 
@@ -23,12 +24,13 @@ use super::precompiles::Precompile;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
-/// Number of instructions between two calls of the interrupt callback: well under a millisecond.
+/// Number of instructions between two calls of the interrupt callback; this many take well under a millisecond.
 const PIECE: usize = 4_096;
 
 /// The result of a call or creation that did not open a frame.
 pub(super) struct ImmediateResult {
     pub(super) result: FrameResult,
+    /// Whether a native contract was called.
     pub(super) native: bool,
 }
 
@@ -40,7 +42,7 @@ impl<S: EvmState> Machine<'_, S> {
                 ItemOrResult::Result(result) => self.hand_back(result)?,
                 ItemOrResult::Item(init) => match self.open(init)? {
                     None => None,
-                    Some(answer) => self.hand_back_answer(answer)?,
+                    Some(immediate) => self.hand_back_immediate(immediate)?,
                 },
             };
             if let Some(last) = ended {
@@ -96,6 +98,7 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(None)
     }
 
+    /// Sets the nonce of a new contract to 0; `revm` has set it to 1.
     fn clear_nonce(&mut self, address: Address) {
         let Ok(mut account) = self.evm.ctx.journaled_state.load_account_mut(address);
         account.data.set_nonce(0);
@@ -109,6 +112,7 @@ impl<S: EvmState> Machine<'_, S> {
         let gas_table = self.evm.instruction.gas_table();
         let interpreter = &mut frame.interpreter;
         let end = 'run: loop {
+            // A native contract that this frame called has failed, which makes the frame fail before RSKIP-197.
             if context.chain.fail_caller {
                 context.chain.fail_caller = false;
                 break InstructionResult::PrecompileError;
@@ -134,7 +138,7 @@ impl<S: EvmState> Machine<'_, S> {
                 }
             }
         };
-        // A whole run has more memory.
+        // The limit of an attempt, not that of a run: the call runs again with more memory.
         if context.chain.is_attempt && end == InstructionResult::MemoryLimitOOG {
             return Err(Abort::Stopped);
         }
@@ -157,6 +161,7 @@ impl<S: EvmState> Machine<'_, S> {
         self.report_frame_end(&result);
         let finished = self.evm.frame_stack.get().is_finished();
         let inner = self.evm.frame_stack.index().is_some_and(|index| index > 0);
+        // If the top frame is not finished, the result is of a call or creation that it made without opening a frame.
         let nested = !finished || inner;
         if finished && inner && matches!(result, FrameResult::Create(_)) {
             self.evm.ctx.chain.inner_creations = self.evm.ctx.chain.inner_creations.saturating_sub(1);

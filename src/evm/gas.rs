@@ -1,4 +1,4 @@
-//! Gas prices: the Petersburg schedule with the differences of Rootstock.
+//! Gas prices: those of Ethereum's Petersburg upgrade with the differences of Rootstock.
 
 use revm::context_interface::cfg::gas_params::{GasId, GasParams};
 use revm::primitives::hardfork::SpecId;
@@ -11,12 +11,14 @@ const TRANSACTION: u64 = 21_000;
 const CREATION: u64 = 32_000;
 /// Gas per zero byte of data.
 const ZERO_BYTE: u64 = 4;
-/// Gas per non-zero byte of data, before RSKIP-400 and from it on.
-const DATA_BYTE: (u64, u64) = (68, 16);
+/// Gas per non-zero byte of data before RSKIP-400.
+const DATA_BYTE_BEFORE_RSKIP_400: u64 = 68;
+/// Gas per non-zero byte of data from RSKIP-400 on.
+const DATA_BYTE: u64 = 16;
 /// Gas per 32-byte word of initialisation code (RSKIP-438).
 const INIT_CODE_WORD: u64 = 2;
 
-/// Gas of a call before anything else is added.
+/// Base gas of CALL, CALLCODE, DELEGATECALL and STATICCALL.
 pub(super) const CALL: u64 = 700;
 /// Gas of SELFDESTRUCT with a beneficiary that exists.
 pub(super) const SELFDESTRUCT: u64 = 5_000;
@@ -39,7 +41,7 @@ pub(super) const MAX_CODE: usize = 0x6000;
 ///
 /// A local call pays it too, so an `eth_call` with little gas fails as out of gas.
 pub fn intrinsic_gas(data: &[u8], creates: bool, rules: RuleSet) -> u64 {
-    let byte = if rules.has(Rule::Rskip400) { DATA_BYTE.1 } else { DATA_BYTE.0 };
+    let byte = if rules.has(Rule::Rskip400) { DATA_BYTE } else { DATA_BYTE_BEFORE_RSKIP_400 };
     let zeros = data.iter().filter(|b| **b == 0).count() as u64;
     let others = (data.len() as u64).saturating_sub(zeros);
     let mut gas = TRANSACTION

@@ -1,4 +1,4 @@
-//! Reasons of exceptional halts.
+//! Reasons of exceptional halts: ends of a frame other than STOP, RETURN, SELFDESTRUCT and REVERT.
 
 use core::fmt;
 
@@ -30,13 +30,14 @@ pub enum HaltReason {
     CodePrefix,
     /// Initialisation code longer than 49,152 bytes (RSKIP-438).
     InitCodeTooLong,
-    /// A native contract refused its input.
+    /// A native contract failed, for instance because of its input.
     NativeContract,
     /// Any other halt of the machine.
     Other,
 }
 
 impl HaltReason {
+    /// The reason in `revm`'s result of a frame, which must be a failure other than REVERT.
     pub(super) fn from_result(result: InstructionResult) -> Self {
         use InstructionResult as R;
         match result {

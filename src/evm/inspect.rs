@@ -1,4 +1,4 @@
-//! Inspection of a run: frames, instructions, destructions and logs as they happen.
+//! Inspection of a run: an [`Inspector`], such as a tracer, gets frames, instructions, destructions and logs as they happen.
 //!
 //! Without an [`Inspector`], a run checks for one once per frame and once per few thousand instructions.
 //! Calls of [`Inspector::frame`] and [`Inspector::frame_end`] are paired and properly nested. A run that is
@@ -111,9 +111,9 @@ pub struct StepStart<'a> {
     pub stack: &'a [U256],
     /// Output of the last call or creation of the frame.
     pub return_data: &'a [u8],
-    /// Gas that the frame, and the successful calls that it has made, will be refunded.
+    /// Gas to be refunded for the instructions of the frame and of the successful calls that it has made.
     pub refund: u64,
-    /// Bytes of code at the address that a call or an instruction for the code of an account names, if
+    /// Number of bytes of code at the address that the instruction names, for calls, EXTCODESIZE, EXTCODECOPY and EXTCODEHASH. Only if
     /// [`Inspector::wants_code_size`] is `true`.
     pub code_size: Option<usize>,
 }
@@ -142,7 +142,7 @@ pub struct AccountValues {
     pub code: Bytes,
 }
 
-/// The state in the middle of a run, for inspectors that look up what they choose.
+/// The state in the middle of a run, for inspectors that read accounts of their own choice, such as tracers in JavaScript.
 #[cfg(feature = "catalogue")]
 pub trait LiveState {
     /// Nonce and balance in wei of an account; `None` if it does not exist.
@@ -151,7 +151,7 @@ pub trait LiveState {
     /// The code of an account; empty if it has none.
     fn code(&mut self, address: Address) -> Bytes;
 
-    /// A storage word; zero if it does not fit into a word, as some cells of native contracts.
+    /// A storage word; zero if the cell is longer than a word, as some cells of native contracts are.
     fn word(&mut self, address: Address, slot: U256) -> U256;
 }
 
@@ -172,7 +172,7 @@ impl LiveState for World {
 
 /// Observes a run. All methods do nothing by default.
 pub trait Inspector {
-    /// Whether to report [`Self::step`], [`Self::step_end`] and [`Self::log`]. Called often.
+    /// Whether to report [`Self::step`], [`Self::step_end`] and [`Self::log`]. Called often, so it must be fast.
     fn wants_steps(&self) -> bool {
         false
     }
@@ -187,7 +187,7 @@ pub trait Inspector {
         false
     }
 
-    /// Whether to report [`Self::step_state`]. Called often.
+    /// Whether to report [`Self::step_state`]. Called often, so it must be fast.
     #[cfg(feature = "catalogue")]
     fn wants_state(&self) -> bool {
         false
@@ -198,7 +198,7 @@ pub trait Inspector {
         false
     }
 
-    /// A call or creation starts. It may also fail or succeed at once without running code.
+    /// A call or creation starts. The frame may also fail or succeed at once without running code.
     fn frame(&mut self, _: FrameStart) {}
 
     /// The innermost open frame ends.
@@ -217,7 +217,7 @@ pub trait Inspector {
     /// The instruction reported last has run.
     fn step_end(&mut self, _: StepEnd<'_>) {}
 
-    /// After [`Self::step_end`]: the state before that instruction, as far as inspectors see it.
+    /// Called after [`Self::step_end`] with the state before that instruction.
     #[cfg(feature = "catalogue")]
     fn step_state(&mut self, _: &mut dyn LiveState) {}
 
@@ -225,9 +225,9 @@ pub trait Inspector {
     /// native contracts always are.
     fn log(&mut self, _: &Log) {}
 
-    /// After a local call, with the feature `local`: an account that it read or changed, before and after it
-    /// (`None` while it does not exist), with its slots, each with the word before and after. Transactions are
-    /// reported to the observer of their block instead.
+    /// Called after a local call, with the feature `local`, for each account that the call read or changed: the account before and
+    /// after the call (`None` if it does not exist), and slots with the word before and after. The accounts of a transaction are
+    /// reported to the observer of its block instead.
     fn account(
         &mut self,
         _address: Address,

@@ -1,4 +1,5 @@
-//! Reports from the machine to its inspector.
+//! Reports from the machine to its inspector ([`super::inspect::Inspector`]): the frame loop calls them at the start and end of a frame,
+//! and instead of its own loop over instructions.
 
 use alloc::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use super::machine::Machine;
 use super::precompiles::Precompile;
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Reports a call or creation before it starts.
+    /// Reports a call or creation before it starts; `native` says that a native contract is called.
     pub(super) fn report_frame(&mut self, init: &FrameInit, native: bool) {
         let Some(inspector) = self.evm.ctx.chain.inspector.as_deref() else { return };
         let wants_storage = inspector.wants_storage();
@@ -78,6 +79,7 @@ impl<S: EvmState> Machine<'_, S> {
     }
 }
 
+/// The report of a call; the caller sets its depth and whether it is native.
 fn call_start(inputs: &CallInputs, init: &FrameInit) -> FrameStart {
     let kind = match inputs.scheme {
         CallScheme::Call => FrameKind::Call,
@@ -91,6 +93,7 @@ fn call_start(inputs: &CallInputs, init: &FrameInit) -> FrameStart {
         CallInput::SharedBuffer(range) if range.is_empty() => Bytes::new(),
         CallInput::SharedBuffer(_) => Bytes::copy_from_slice(&inputs.input.as_bytes_memory(&init.memory)),
     };
+    // In a DELEGATECALL `caller` is the caller of the contract that executes the instruction; the contract itself is the target.
     let own = kind == FrameKind::DelegateCall;
     FrameStart {
         kind,
@@ -107,6 +110,7 @@ fn call_start(inputs: &CallInputs, init: &FrameInit) -> FrameStart {
     }
 }
 
+/// The report of a creation; the caller sets its depth.
 fn create_start(inputs: &CreateInputs) -> FrameStart {
     let kind = match inputs.scheme() {
         CreateScheme::Create2 { .. } => FrameKind::Create2,
@@ -158,7 +162,7 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
             });
         }
         #[cfg(feature = "catalogue")]
-        let undone = super::live::Undone::before(interpreter, context);
+        let values_before = super::live::ValuesBefore::before(interpreter, context);
         let logs = context.journaled_state.logs().len();
         let ended = interpreter.step(table, gas_table, context);
         let failure = ended.err().filter(|end| !ends_well(*end)).map(HaltReason::from_result);
@@ -171,8 +175,8 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
             let memory = &interpreter.memory.context_memory();
             inspector.step_end(StepEnd { gas_cost, failure, stack: interpreter.stack.data(), memory });
             #[cfg(feature = "catalogue")]
-            if let Some(undone) = undone {
-                inspector.step_state(&mut undone.state(&mut context.journaled_state));
+            if let Some(values_before) = values_before {
+                inspector.step_state(&mut values_before.state(&mut context.journaled_state));
             }
         }
         ended?;
@@ -186,12 +190,13 @@ fn whole_code<'a>(headed: &'a [Option<Bytes>], interpreter: &'a Interpreter<EthI
     headed.map_or_else(|| interpreter.bytecode.bytecode_slice(), |code| &code[..])
 }
 
-/// Bytes of code at the address that the next instruction names, if the inspector wants to know.
+/// Number of bytes of code at the address that the next instruction names, if the inspector wants it.
 fn named_code_size<DB: EvmDatabase>(
     interpreter: &Interpreter<EthInterpreter>,
     context: &mut EvmContext<'_, DB>,
 ) -> Option<usize> {
     context.chain.inspector.as_deref().filter(|inspector| inspector.wants_code_size())?;
+    // The position of the address on the stack, below the top.
     let below_top = match interpreter.bytecode.opcode() {
         op::EXTCODESIZE | op::EXTCODECOPY | op::EXTCODEHASH => 0,
         op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL => 1,
@@ -204,6 +209,7 @@ fn named_code_size<DB: EvmDatabase>(
     }
 }
 
+/// Whether an instruction did not fail. It may have ended the frame, or opened another one.
 fn ends_well(end: InstructionResult) -> bool {
     end.is_ok() || matches!(end, InstructionResult::Suspend | InstructionResult::Revert)
 }

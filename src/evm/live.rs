@@ -1,7 +1,8 @@
 //! The state before the instruction that ran last, for inspectors.
 //!
-//! The cost of an instruction is known only after it has run. Two instructions change the part of the state that inspectors see
-//! while they run: SSTORE and SELFDESTRUCT. What they change is read before and shown instead.
+//! Tracers in JavaScript get an instruction with its cost, which is known only after it has run, and read the state before it. Of all
+//! instructions, only SSTORE and SELFDESTRUCT change that part of the state while they run (calls change it later). The values that
+//! such an instruction changes are read before, and shown instead of the new ones.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::Database;
@@ -20,13 +21,15 @@ type AccountBefore = (Address, Option<(u64, U256)>);
 
 /// The values that the next instruction changes, before it runs.
 #[derive(Default)]
-pub(super) struct Undone {
+pub(super) struct ValuesBefore {
+    /// Contract, slot and word of SSTORE.
     word: Option<(Address, U256, U256)>,
+    /// The contract and the beneficiary of SELFDESTRUCT.
     accounts: [Option<AccountBefore>; 2],
 }
 
-impl Undone {
-    /// Reads what the next instruction changes; `None` if the inspector does not look at the state.
+impl ValuesBefore {
+    /// Reads the values that the next instruction changes; `None` if the inspector does not read the state.
     pub(super) fn before<DB: EvmDatabase>(
         interpreter: &Interpreter<EthInterpreter>,
         context: &mut EvmContext<'_, DB>,
@@ -34,34 +37,36 @@ impl Undone {
         context.chain.inspector.as_deref().filter(|inspector| inspector.wants_state())?;
         let own = interpreter.input.target_address();
         let top = interpreter.stack.data().last().copied();
-        let mut undone = Self::default();
+        let mut values_before = Self::default();
         let mut now = Self::default().state(&mut context.journaled_state);
         match (interpreter.bytecode.opcode(), top) {
-            (op::SSTORE, Some(slot)) => undone.word = Some((own, slot, now.word(own, slot))),
-            (op::SELFDESTRUCT, Some(heir)) => {
-                undone.accounts =
-                    [own, to_address(heir)].map(|address| Some((address, now.account(address))));
+            (op::SSTORE, Some(slot)) => values_before.word = Some((own, slot, now.word(own, slot))),
+            (op::SELFDESTRUCT, Some(beneficiary)) => {
+                values_before.accounts =
+                    [own, to_address(beneficiary)].map(|address| Some((address, now.account(address))));
             }
             _ => {}
         }
-        Some(undone)
+        Some(values_before)
     }
 
-    /// The state with these values.
+    /// The state before the instruction: the present state with these values in it.
     pub(super) fn state<DB: EvmDatabase>(self, journal: &mut Journal<DB>) -> StateBefore<'_, DB> {
-        StateBefore { journal, undone: self }
+        StateBefore { journal, values_before: self }
     }
 }
 
-/// The state before an instruction. Reading it loads nothing into the journal, so that the run stays as it is.
+/// The state before an instruction. Reads load nothing into `revm`'s journal, so that they do not change the run.
 pub(super) struct StateBefore<'j, DB: Database> {
     journal: &'j mut Journal<DB>,
-    undone: Undone,
+    values_before: ValuesBefore,
 }
 
 impl<DB: EvmDatabase> LiveState for StateBefore<'_, DB> {
     fn account(&mut self, address: Address) -> Option<(u64, U256)> {
-        if let Some((_, before)) = self.undone.accounts.iter().flatten().find(|(own, _)| *own == address) {
+        if let Some((_, before)) =
+            self.values_before.accounts.iter().flatten().find(|(own, _)| *own == address)
+        {
             return *before;
         }
         if let Some(account) = self.journal.state.get(&address) {
@@ -87,7 +92,9 @@ impl<DB: EvmDatabase> LiveState for StateBefore<'_, DB> {
     }
 
     fn word(&mut self, address: Address, slot: U256) -> U256 {
-        if let Some((_, _, word)) = self.undone.word.filter(|(own, at, _)| (*own, *at) == (address, slot)) {
+        if let Some((_, _, word)) =
+            self.values_before.word.filter(|(own, at, _)| (*own, *at) == (address, slot))
+        {
             return word;
         }
         if let Some(account) = self.journal.state.get(&address) {

@@ -1,4 +1,4 @@
-//! The machine of one message: its set-up. `run` has the runs.
+//! The machine that runs one call or transaction: its set-up over `revm`. `run.rs` has the runs, `changes.rs` the results.
 
 use alloy_primitives::{Address, U256};
 use revm::context::{BlockEnv, CfgEnv, Context, Evm, Journal, LocalContext, TxEnv};
@@ -14,10 +14,11 @@ use super::gas::{MAX_CODE, gas_params};
 use super::opcodes::{Instructions, instructions};
 use super::precompiles::NoPrecompiles;
 
+/// `revm`'s machine with the types of this layer.
 type InnerEvm<'a, DB> =
     Evm<EvmContext<'a, DB>, (), Instructions<'a, DB>, NoPrecompiles, EthFrame<EthInterpreter>>;
 
-/// A machine for one message.
+/// A machine for one call or transaction.
 ///
 /// [`Self::run`] makes a local call, [`Self::run_transaction`] runs a transaction. After a transaction,
 /// [`Self::into_changes`] returns its changes.
@@ -25,7 +26,7 @@ pub struct Machine<'a, S: EvmState> {
     pub(super) evm: InnerEvm<'a, Adapter<S>>,
 }
 
-/// Block and sender as the instructions see them. [`RunContext`] holds further facts.
+/// Block and sender as the instructions see them. [`RunContext`] has the data for which `revm` has no field.
 #[derive(Clone, Copy, Debug)]
 pub struct RunEnvironment {
     /// Chain id (RSKIP-152).
@@ -44,29 +45,29 @@ pub struct RunEnvironment {
 
 impl<'a, S: EvmState> Machine<'a, S> {
     /// Creates a machine over this state, for one block and one rule set.
-    pub fn new(state: S, setting: RunEnvironment, run: RunContext<'a>) -> Self {
+    pub fn new(state: S, environment: RunEnvironment, run: RunContext<'a>) -> Self {
         let rules = run.rules;
         let mut cfg = CfgEnv::new_with_spec(Spec(rules));
-        cfg.chain_id = setting.chain_id;
+        cfg.chain_id = environment.chain_id;
         cfg.limit_contract_code_size = Some(MAX_CODE);
         cfg.set_gas_params(gas_params(rules));
         let mut context: EvmContext<'a, Adapter<S>> = Context {
             block: BlockEnv {
-                number: U256::from(setting.number),
-                timestamp: U256::from(setting.timestamp),
-                beneficiary: setting.coinbase,
-                difficulty: setting.difficulty,
+                number: U256::from(environment.number),
+                timestamp: U256::from(environment.timestamp),
+                beneficiary: environment.coinbase,
+                difficulty: environment.difficulty,
                 ..BlockEnv::default()
             },
-            tx: TxEnv { caller: setting.origin, ..TxEnv::default() },
+            tx: TxEnv { caller: environment.origin, ..TxEnv::default() },
             cfg,
             journaled_state: Journal::new(Adapter(state)),
             chain: run,
             local: LocalContext::default(),
             error: Ok(()),
         };
-        // With the specification from before EIP-161, the journal distinguishes existence, not emptiness, and
-        // deletes no empty accounts.
+        // The specification from before EIP-161 makes the journal ask whether accounts exist, not whether they are empty, and keep
+        // empty ones.
         context.journaled_state.set_spec_id(SpecId::TANGERINE);
         Self {
             evm: Evm {
@@ -81,12 +82,12 @@ impl<'a, S: EvmState> Machine<'a, S> {
         }
     }
 
-    /// The state below the run, including what it recorded.
+    /// The state below the run, with the reads that it has recorded.
     pub fn state(&self) -> &S {
         &self.evm.ctx.journaled_state.database.0
     }
 
-    /// As [`Self::state`], without the changes of the run.
+    /// As [`Self::state`], when the run has ended; drops the changes of the run.
     pub fn into_state(self) -> S {
         self.evm.ctx.journaled_state.database.0
     }

@@ -4,6 +4,9 @@
 //! opcodes and prices per rule set, calls without the 63/64 rule, account existence instead of emptiness, and
 //! the native contracts. The caller passes the rules as a [`RuleSet`](crate::consensus::RuleSet), so one
 //! machine runs blocks of every era.
+//!
+//! `exec` makes a [`Machine`] for each call and transaction: `machine` and `context` set it up, `run` starts it, `frame` is its loop over
+//! frames, `opcodes` has the table of instructions, `native` calls native contracts, and `changes` returns what the run has changed.
 
 mod accounts;
 mod attempt;

@@ -1,4 +1,5 @@
-//! Calls of native contracts, and results of calls that opened no frame.
+//! Calls of native contracts (contracts that the node implements itself): by contracts, in the frame loop, or directly by a transaction.
+//! Also the results of calls that opened no frame.
 
 use alloc::vec::Vec;
 
@@ -23,7 +24,8 @@ use super::touches::Touch;
 use crate::consensus::Rule;
 use crate::types::{Header, SealedHeader};
 
-/// Most bytes to which output can grow memory without a charge (before RSKIP-150).
+/// Most bytes to which the output of a native contract can grow memory without a charge (before RSKIP-150). Beyond, the run is aborted,
+/// so that a call cannot take any amount of memory.
 const MAX_UNPAID_MEMORY: usize = 1 << 22;
 
 impl<S: EvmState> Machine<'_, S> {
@@ -43,16 +45,16 @@ impl<S: EvmState> Machine<'_, S> {
         };
         let checkpoint = self.evm.ctx.journaled_state.checkpoint();
         self.move_value(inputs)?;
-        let answer = self.run_native(precompile, &input, inputs, init.depth)?;
+        let returned = self.run_native(precompile, &input, inputs, init.depth)?;
         let journal = &mut self.evm.ctx.journaled_state;
-        if answer.result.is_ok() {
+        if returned.result.is_ok() {
             journal.checkpoint_commit();
         } else {
             let logs = journal.inner.logs.split_off(checkpoint.log_i.min(journal.inner.logs.len()));
             journal.checkpoint_revert(checkpoint);
             journal.inner.logs.extend(logs);
         }
-        Ok(FrameResult::Call(CallOutcome::new(answer, inputs.return_memory_offset.clone())))
+        Ok(FrameResult::Call(CallOutcome::new(returned, inputs.return_memory_offset.clone())))
     }
 
     /// Transfers the value. Native contracts exist since RSKIP-126, so a transfer of zero needs neither
@@ -70,8 +72,8 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
-    /// Charges the price and runs the contract. A price above the gas uses up all gas. Refused input costs
-    /// only the price (RSKIP-197); before, it also made the caller fail.
+    /// Charges the price and runs the contract. A price above the gas uses up all gas. A failure costs only the price (RSKIP-197);
+    /// before, it also made the caller fail.
     fn run_native(
         &mut self,
         precompile: Precompile,
@@ -81,16 +83,16 @@ impl<S: EvmState> Machine<'_, S> {
     ) -> Result<InterpreterResult, Abort> {
         let rules = self.evm.ctx.chain.rules;
         let mut gas = Gas::new(inputs.gas_limit);
-        let refused = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
+        let reverted = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
         let call = native_call(&self.evm.ctx, input, inputs, depth);
         let mut host = RunHost::new(&mut self.evm.ctx);
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
             // If the price cannot be computed, nothing is charged.
-            Err(refusal) => {
-                self.fail_native(precompile, refusal)?;
-                return Ok(refused(gas));
+            Err(failure) => {
+                self.fail_native(precompile, failure)?;
+                return Ok(reverted(gas));
             }
         };
         super::attempt::refuse_long(&host.context.chain, precompile, price.gas)?;
@@ -104,23 +106,25 @@ impl<S: EvmState> Machine<'_, S> {
             Err(NativeFailure::Nothing) if rules.has(Rule::Rskip150) && !rules.has(Rule::Rskip197) => {
                 Ok(InterpreterResult::new(InstructionResult::Return, Bytes::new(), gas))
             }
-            Err(refusal) => {
-                self.fail_native(precompile, refusal)?;
-                Ok(refused(gas))
+            Err(failure) => {
+                self.fail_native(precompile, failure)?;
+                Ok(reverted(gas))
             }
         }
     }
 
     /// Records an unsimulated method. Before RSKIP-197 the caller fails together with the contract.
-    fn fail_native(&mut self, precompile: Precompile, refusal: NativeFailure) -> Result<(), Abort> {
-        self.note_unsimulated(precompile, refusal)?;
+    fn fail_native(&mut self, precompile: Precompile, failure: NativeFailure) -> Result<(), Abort> {
+        self.record_unsimulated(precompile, failure)?;
         let chain = &mut self.evm.ctx.chain;
         chain.fail_caller = !chain.rules.has(Rule::Rskip197);
         Ok(())
     }
 
-    fn note_unsimulated(&mut self, precompile: Precompile, refusal: NativeFailure) -> Result<(), Abort> {
-        let method = match refusal {
+    /// If a method failed because it is not simulated, records the method, or aborts the run where this is demanded
+    /// ([`RunContext::fail_unsimulated`](super::RunContext::fail_unsimulated)). An interruption aborts the run too.
+    fn record_unsimulated(&mut self, precompile: Precompile, failure: NativeFailure) -> Result<(), Abort> {
+        let method = match failure {
             NativeFailure::NotSimulated(method) => method,
             NativeFailure::Interrupted => return Err(Abort::Stopped),
             NativeFailure::Failed | NativeFailure::Nothing => return Ok(()),
@@ -133,8 +137,8 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(())
     }
 
-    /// Calls a native contract directly, as a transaction or local call does. There is no frame, so a failure
-    /// reverts nothing. The value is transferred after success, and only in transactions, because nothing
+    /// Calls a native contract directly, for a transaction or local call to its address. There is no frame, so a failure
+    /// reverts nothing. The value is transferred after success, and only in transactions, because no code
     /// reads the balances of a local call afterwards.
     pub fn run_direct(
         &mut self,
@@ -158,8 +162,8 @@ impl<S: EvmState> Machine<'_, S> {
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
-            Err(refusal) => {
-                self.note_unsimulated(precompile, refusal)?;
+            Err(failure) => {
+                self.record_unsimulated(precompile, failure)?;
                 return Ok(self.direct_end(0, DirectOutcome::Failed, Vec::new()));
             }
         };
@@ -171,8 +175,8 @@ impl<S: EvmState> Machine<'_, S> {
         let output = match precompile.run(&call, &mut host, price) {
             Ok(output) => output,
             Err(NativeFailure::Nothing) => Bytes::new(),
-            Err(refusal) => {
-                self.note_unsimulated(precompile, refusal)?;
+            Err(failure) => {
+                self.record_unsimulated(precompile, failure)?;
                 return Ok(self.direct_end(gas, DirectOutcome::Failed, Vec::new()));
             }
         };
@@ -187,6 +191,7 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(self.direct_end(gas, DirectOutcome::Done(output), payments))
     }
 
+    /// The result of a direct call, with the logs written so far.
     fn direct_end(
         &mut self,
         price: u64,
@@ -219,20 +224,20 @@ impl<S: EvmState> Machine<'_, S> {
         &self.evm.ctx.chain.unsimulated
     }
 
-    /// Passes on the result of a call that opened no frame. Before RSKIP-171, only a successful native
+    /// Passes the result of a call that opened no frame to the caller's frame. Before RSKIP-171, only a successful native
     /// contract replaced the return buffer.
-    pub(super) fn hand_back_answer(
+    pub(super) fn hand_back_immediate(
         &mut self,
         ImmediateResult { result, native }: ImmediateResult,
     ) -> Result<Option<FrameResult>, Abort> {
         let rules = self.evm.ctx.chain.rules;
-        let answered = native && result.instruction_result().is_ok();
-        if answered && !rules.has(Rule::Rskip150) {
+        let returned_natively = native && result.instruction_result().is_ok();
+        if returned_natively && !rules.has(Rule::Rskip150) {
             return self.hand_back_unsized(result);
         }
-        // A creation without a frame hit a taken address. It keeps the return buffer in every era.
+        // The only creation without a frame is one at a taken address, which keeps the return buffer in every era.
         let collided = matches!(result, FrameResult::Create(_));
-        if !collided && (rules.has(Rule::Rskip171) || answered) {
+        if !collided && (rules.has(Rule::Rskip171) || returned_natively) {
             return self.hand_back(result);
         }
         let buffer = self.evm.frame_stack.get().interpreter.return_data.buffer().clone();
@@ -241,8 +246,8 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(last)
     }
 
-    /// Passes on a native contract's result under the rules before RSKIP-150. Its whole output is written to
-    /// memory, even if the caller reserved less.
+    /// Passes a native contract's result to the caller's frame under the rules before RSKIP-150. The whole output is written to memory,
+    /// even if the caller reserved less.
     fn hand_back_unsized(&mut self, mut result: FrameResult) -> Result<Option<FrameResult>, Abort> {
         let FrameResult::Call(outcome) = &mut result else { return self.hand_back(result) };
         let at = outcome.memory_offset.start;
@@ -263,6 +268,7 @@ impl<S: EvmState> Machine<'_, S> {
         let cost = self.evm.ctx.cfg.gas_params.memory_cost(words);
         let interpreter = &mut self.evm.frame_stack.get().interpreter;
         if words > interpreter.gas.memory().words_num {
+            // The returned cost is not charged: this call only records the new size.
             let _ = interpreter.gas.memory_mut().set_words_num(words, cost);
             interpreter.memory.resize(words.saturating_mul(32));
         }
@@ -284,7 +290,7 @@ pub struct DirectCallResult {
     pub payments: Vec<(Address, U256)>,
 }
 
-/// The outcome of a direct call of a native contract. The cells it wrote are kept in every case.
+/// The outcome of a direct call of a native contract. The cells that the contract wrote stay written in every case.
 #[derive(Debug)]
 pub enum DirectOutcome {
     /// The contract returned this output.
@@ -295,17 +301,18 @@ pub enum DirectOutcome {
     TooExpensive,
 }
 
+/// The call as a native contract sees it.
 fn native_call<'c, 'a: 'c, DB: EvmDatabase>(
     context: &EvmContext<'a, DB>,
     input: &'c [u8],
     inputs: &CallInputs,
     depth: usize,
 ) -> NativeCall<'c> {
-    let delegate = inputs.scheme == CallScheme::DelegateCall;
+    let is_delegate = inputs.scheme == CallScheme::DelegateCall;
     NativeCall {
         input,
-        caller: Some(if delegate { inputs.target_address } else { inputs.caller }),
-        value: if delegate { U256::ZERO } else { inputs.value.get() },
+        caller: Some(if is_delegate { inputs.target_address } else { inputs.caller }),
+        value: if is_delegate { U256::ZERO } else { inputs.value.get() },
         kind: match inputs.scheme {
             CallScheme::Call => CallType::Call,
             CallScheme::CallCode => CallType::CallCode,
@@ -320,6 +327,7 @@ fn native_call<'c, 'a: 'c, DB: EvmDatabase>(
     }
 }
 
+/// The block as a native contract sees it.
 fn native_block<DB: EvmDatabase>(context: &EvmContext<'_, DB>) -> NativeBlock {
     NativeBlock {
         number: context.block.number.saturating_to(),
@@ -328,6 +336,7 @@ fn native_block<DB: EvmDatabase>(context: &EvmContext<'_, DB>) -> NativeBlock {
     }
 }
 
+/// The contents of a written cell; `None` if the run has not written it. `cell` is the index in `cells` plus one, or zero.
 fn written_bytes(cells: &[Bytes], cell: U256) -> Option<Bytes> {
     cells.get(usize::try_from(cell).ok()?.checked_sub(1)?).cloned()
 }
@@ -335,7 +344,7 @@ fn written_bytes(cells: &[Bytes], cell: U256) -> Option<Bytes> {
 /// The interface of a run to native contracts.
 struct RunHost<'h, 'a, DB: EvmDatabase> {
     context: &'h mut EvmContext<'a, DB>,
-    /// Payees and wei. A call makes at most one payment.
+    /// Payments of the call, at most one: payee and wei.
     payments: Vec<(Address, U256)>,
 }
 

@@ -1,4 +1,5 @@
-//! The instruction table of a rule set, and the simple instructions that `revm` ties to other forks.
+//! The instruction table of a rule set, and the simple instructions that `revm` ties to upgrades of Ethereum. The longer instructions
+//! are in `accounts.rs`, `calls.rs` and `creates.rs`.
 
 use alloy_primitives::U256;
 use revm::bytecode::opcode as op;
@@ -17,14 +18,15 @@ use super::touches::Touch;
 use super::{accounts, calls, creates};
 use crate::consensus::{Rule, RuleSet};
 
+/// `revm`'s instruction table with the types of this layer.
 pub(super) type Instructions<'a, DB> = EthInstructions<EthInterpreter, EvmContext<'a, DB>>;
 
-/// TXINDEX, DUPN and SWAPN: opcodes that only Rootstock had, until RSKIP-191.
+// Opcodes that only Rootstock had, until RSKIP-191.
 const DUPN: u8 = 0xa8;
 const SWAPN: u8 = 0xa9;
 const TXINDEX: u8 = 0xaa;
 
-/// Opcodes of the tables that exist only under a rule.
+/// Opcodes of `common_opcodes` and `always` that exist only under a rule.
 const GATED: [(u8, Rule); 5] = [
     (op::SHL, Rule::Rskip120),
     (op::SHR, Rule::Rskip120),
@@ -90,6 +92,7 @@ fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
 fn sstore<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let own = context.interpreter.input.target_address();
     let words = context.interpreter.stack.data();
+    // With fewer than two words on the stack the instruction fails before it reads a cell.
     let slot = words.len().checked_sub(2).and(words.last()).copied().unwrap_or_default();
     if words.len() >= 2 && !context.interpreter.runtime_flag.is_static() {
         context.host.journaled_state.database.touch(Touch::CellRead(own, slot));

@@ -311,7 +311,7 @@ fn unproven(
     Ok(Learned { nodes: Vec::new(), values })
 }
 
-/// The values of accounts from one upstream, or proof_error there are none; by account.
+/// The values of accounts from one upstream, or the errors, for each account.
 fn stated_by(
     exchanges: &mut Exchanges,
     (upstream, name): (usize, &str),

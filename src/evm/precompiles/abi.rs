@@ -1,4 +1,6 @@
-//! ABI encoding of native contracts, with the leniency of the reference node.
+//! ABI encoding of the arguments and results of native contracts, with the leniency of the reference node. Arguments consist of words of
+//! 32 bytes, the heads, in the order of the signature. The head of an argument of variable length is the offset of its tail: a length and
+//! the content.
 //!
 //! The decoder of the reference node takes lengths and offsets modulo 2^32 as signed numbers, requires no
 //! padding and accepts bytes after the arguments. The offset of an argument of variable length may be cut off
@@ -19,7 +21,7 @@ const WORD: usize = 32;
 pub(super) enum ArgKind {
     /// A number of any width, a bool, an address: one word.
     Word,
-    /// `bytes32`: one word that must be present.
+    /// `bytes32`: one word, which unlike [`Self::Word`] must be present in empty data.
     Fixed,
     /// `bytes` or `string`.
     Bytes,
@@ -32,10 +34,11 @@ pub(super) enum ArgKind {
 /// A decoded argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arg<'a> {
-    /// A word, big endian.
+    /// A number, a bool or an address.
     Word(U256),
+    /// The content of `bytes32`, `bytes` or `string`.
     Bytes(&'a [u8]),
-    /// Several byte strings.
+    /// The elements of `bytes[]` or `bytes32[]`.
     List(Vec<&'a [u8]>),
 }
 
@@ -89,7 +92,7 @@ pub(super) fn signed(word: &U256) -> Option<i64> {
     i64::try_from(*word).ok()
 }
 
-/// Decodes the arguments after a selector.
+/// Decodes the arguments, which follow the selector; `None` if the data are not valid for these kinds.
 pub(super) fn decode<'a>(data: &'a [u8], kinds: &[ArgKind]) -> Option<Vec<Arg<'a>>> {
     let mut args = Vec::with_capacity(kinds.len());
     for (index, kind) in kinds.iter().enumerate() {
@@ -137,10 +140,12 @@ fn offset(data: &[u8], head: usize) -> Option<usize> {
     usize::try_from(i32::from_be_bytes([a, b, c, d])).ok()
 }
 
+/// The content of a tail: the length at `at`, then that many bytes.
 fn tail(data: &[u8], at: usize) -> Option<&[u8]> {
     slice(data, at.checked_add(WORD)?, length_or_offset(data, at)?)
 }
 
+/// The elements of the list whose offset is at `head`.
 fn list(data: &[u8], head: usize, kind: ArgKind) -> Option<Vec<&[u8]>> {
     let at = offset(data, head)?;
     if data.is_empty() {
@@ -148,27 +153,28 @@ fn list(data: &[u8], head: usize, kind: ArgKind) -> Option<Vec<&[u8]>> {
     }
     let len = length_or_offset(data, at)?;
     let first = at.checked_add(WORD)?;
-    // Each element takes at least a byte, so a too long list is refused before memory is allocated.
+    // Each element takes at least a byte, so this check refuses a list that is too long before memory is allocated.
     slice(data, first, len)?;
     let mut items = Vec::new();
     for index in 0..len {
-        let here = first.checked_add(index.checked_mul(WORD)?)?;
+        let element_head = first.checked_add(index.checked_mul(WORD)?)?;
         items.push(match kind {
-            ArgKind::FixedList => slice(data, here, WORD)?,
-            _ => tail(data, first.checked_add_signed(signed_offset(data, here)?)?)?,
+            ArgKind::FixedList => slice(data, element_head, WORD)?,
+            // The offset of an element counts from the first element's head, and may be negative.
+            _ => tail(data, first.checked_add_signed(signed_offset(data, element_head)?)?)?,
         });
     }
     Some(items)
 }
 
-/// A `bytes` or `string` result. As in the reference node, an empty one is padded to a whole word.
+/// A `bytes` or `string` result. As in the reference node, an empty result is padded to a whole word.
 pub(super) fn bytes_result(bytes: &[u8]) -> Bytes {
     let mut out = U256::from(WORD).to_be_bytes::<WORD>().to_vec();
     out.extend_from_slice(&bytes_tail(bytes));
     out.into()
 }
 
-/// Length, bytes and padding of a byte string.
+/// The tail of a byte string: its length, its bytes, and padding to whole words, at least one.
 pub(super) fn bytes_tail(bytes: &[u8]) -> Vec<u8> {
     let mut out = U256::from(bytes.len()).to_be_bytes::<WORD>().to_vec();
     out.extend_from_slice(bytes);
@@ -177,6 +183,7 @@ pub(super) fn bytes_tail(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A result of one word.
 pub(super) fn word_result(word: U256) -> Bytes {
     word.to_be_bytes::<WORD>().into()
 }
@@ -187,20 +194,20 @@ pub(super) fn int_result(number: i64) -> Bytes {
     word_result(if number < 0 { word.wrapping_neg() } else { word })
 }
 
-/// Encodes log data or results of several values. `None` in `words` stands for the next element of `tails`.
+/// Encodes log data or results of several values. A `None` in `words` is a value of variable length: the next element of `tails`.
 pub(super) fn encode(words: &[Option<U256>], tails: &[&[u8]]) -> Vec<u8> {
     let mut heads = Vec::new();
-    let mut behind = Vec::new();
+    let mut encoded_tails = Vec::new();
     let mut tails = tails.iter();
     for word in words {
         let word = word.unwrap_or_else(|| {
-            let at = words.len().saturating_mul(WORD).saturating_add(behind.len());
-            behind.extend(bytes_tail(tails.next().copied().unwrap_or_default()));
+            let at = words.len().saturating_mul(WORD).saturating_add(encoded_tails.len());
+            encoded_tails.extend(bytes_tail(tails.next().copied().unwrap_or_default()));
             U256::from(at)
         });
         heads.extend_from_slice(&word.to_be_bytes::<WORD>());
     }
-    heads.extend(behind);
+    heads.extend(encoded_tails);
     heads
 }
 

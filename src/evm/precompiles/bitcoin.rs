@@ -5,6 +5,16 @@ use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
 
+/// Opcode after the keys and their number in a script that checks several signatures.
+pub(super) const OP_CHECKMULTISIG: u8 = 0xae;
+/// Opcode that pushes data whose length is in the next byte.
+const OP_PUSHDATA1: u8 = 0x4c;
+/// Opcode that pushes data whose length is in the next two bytes, in little endian.
+const OP_PUSHDATA2: u8 = 0x4d;
+/// Longest data that a push has without an opcode: the length itself is the opcode.
+const MAX_DIRECT_PUSH: u8 = 0x4b;
+/// The opcode of the number 1 less 1.
+const OP_NUMBERS: u8 = 0x50;
 /// Length of a Base58 checksum in bytes.
 const CHECKSUM: usize = 4;
 /// The Base58 digits.
@@ -12,7 +22,7 @@ const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrst
 /// Longest Base58 text that is decoded. An extended key has 111 characters, an address 35.
 const MAX_TEXT: usize = 128;
 
-/// RIPEMD-160 of SHA-256.
+/// RIPEMD-160 of the SHA-256 hash of data: the hash in addresses.
 pub(super) fn hash160(data: &[u8]) -> [u8; 20] {
     <ripemd::Ripemd160 as ripemd::Digest>::digest(Sha256::digest(data)).into()
 }
@@ -23,22 +33,22 @@ pub(super) fn multisig(required: usize, keys: &[Vec<u8>]) -> Vec<u8> {
     for key in keys {
         push(&mut script, key);
     }
-    script.extend([number_opcode(keys.len()), 0xae]);
+    script.extend([number_opcode(keys.len()), OP_CHECKMULTISIG]);
     script
 }
 
 /// Opcode of a number from 1 to 16.
 pub(super) fn number_opcode(number: usize) -> u8 {
-    u8::try_from(number).unwrap_or(u8::MAX).saturating_add(0x50)
+    u8::try_from(number).unwrap_or(u8::MAX).saturating_add(OP_NUMBERS)
 }
 
-/// Appends a push of up to 65,535 bytes.
+/// Appends a push of up to 65,535 bytes; appends nothing for longer data.
 pub(super) fn push(script: &mut Vec<u8>, data: &[u8]) {
     match (u8::try_from(data.len()), u16::try_from(data.len())) {
-        (Ok(len @ 0..=0x4b), _) => script.push(len),
-        (Ok(len), _) => script.extend([0x4c, len]),
+        (Ok(len @ 0..=MAX_DIRECT_PUSH), _) => script.push(len),
+        (Ok(len), _) => script.extend([OP_PUSHDATA1, len]),
         (_, Ok(len)) => {
-            script.push(0x4d);
+            script.push(OP_PUSHDATA2);
             script.extend_from_slice(&len.to_le_bytes());
         }
         _ => return,
@@ -51,7 +61,7 @@ pub(super) fn base58check(bytes: &[u8]) -> String {
     let mut full = bytes.to_vec();
     full.extend_from_slice(&checksum(bytes));
     let zeros = full.iter().take_while(|byte| **byte == 0).count();
-    // Little-endian digits.
+    // The number in base 58, the lowest digit first; each byte multiplies it by 256 and is added.
     let mut digits: Vec<u8> = Vec::new();
     for byte in full.iter().skip(zeros) {
         let mut carry = u32::from(*byte);
@@ -94,6 +104,7 @@ pub(super) fn from_base58check(text: &str) -> Option<Vec<u8>> {
     (checksum(body) == sum).then(|| body.to_vec())
 }
 
+/// The first four bytes of the double SHA-256 hash.
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
     let digest: [u8; 32] = Sha256::digest(Sha256::digest(bytes)).into();
     digest.first_chunk().copied().unwrap_or_default()

@@ -7,7 +7,7 @@ use super::{NativeFailure, padded};
 /// The only valid input length: rounds, state, message, offset, final flag.
 pub(super) const INPUT: usize = 213;
 
-/// Number of rounds between two interrupt checks: about a millisecond.
+/// Number of rounds between two interrupt checks; this many take about a millisecond.
 const PIECE: usize = 1 << 15;
 
 /// Initial vector of BLAKE2b.
@@ -36,7 +36,7 @@ const SIGMA: [[u8; 16]; 10] = [
     [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
 
-/// Columns, then diagonals, of the 4x4 state.
+/// The indices of the columns, then of the diagonals, of the state of 4 by 4 words.
 const MIX: [[usize; 4]; 8] = [
     [0, 4, 8, 12],
     [1, 5, 9, 13],
@@ -78,11 +78,13 @@ pub(super) fn run(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Vec<u8
     Ok(state.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
+/// Words in little endian from an offset on.
 fn words<const N: usize>(input: &[u8], offset: usize) -> [u64; N] {
     core::array::from_fn(|i| u64::from_le_bytes(padded(input, offset.saturating_add(i.saturating_mul(8)))))
 }
 
-/// Returns `false` if interrupted.
+/// Updates the state by a number of rounds (function F of RFC 7693). `last` says that this is the final block. Returns `false` if
+/// interrupted.
 // Every index below is a constant under 16 or comes from the tables above.
 #[allow(clippy::indexing_slicing)]
 fn compress(
@@ -113,6 +115,7 @@ fn compress(
     true
 }
 
+/// Mixes two words of the message into one column or diagonal (function G of RFC 7693).
 #[allow(clippy::indexing_slicing)]
 fn mix(v: &mut [u64; 16], lane: &[usize; 4], x: u64, y: u64) {
     let [a, b, c, d] = *lane;

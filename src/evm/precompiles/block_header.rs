@@ -1,4 +1,4 @@
-//! 0x01000010 (RSKIP-119): header fields of up to 3,999 ancestors and of their uncles.
+//! 0x01000010 (RSKIP-119): the native contract that returns header fields of up to 3,999 ancestors and of their uncles.
 
 use alloc::vec::Vec;
 
@@ -9,15 +9,17 @@ use super::{NativeCall, NativeFailure, NativeHost};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::{MERGED_MINING_TAG, RawUint, SealedHeader};
 
-/// Lowest depth without an answer.
-const MAX_DEPTH: u64 = 4_000;
+/// Lowest depth for which the contract returns an empty result.
+const FIRST_MISSING_DEPTH: u64 = 4_000;
 /// Length of the hash between a merged-mining tag and the data after it.
 const COMMITMENT: usize = 32;
 
+/// The methods: each returns this field of a header.
 #[derive(Clone, Copy)]
 enum HeaderMethod {
     Coinbase,
     Hash,
+    /// The bytes after the merged-mining tag of the Bitcoin coinbase.
     Tags,
     MinGasPrice,
     GasLimit,
@@ -29,6 +31,7 @@ enum HeaderMethod {
     CumulativeWork,
 }
 
+/// The method and its arguments; `None` if the input calls no method of these rules.
 fn parse(input: &[u8], rules: RuleSet) -> Option<(HeaderMethod, Vec<Arg<'_>>)> {
     let (selector, rest) = input.split_first_chunk::<4>()?;
     let rskip536 = rules.has(Rule::Rskip536);
@@ -61,6 +64,10 @@ pub(super) fn price(input: &[u8], rules: RuleSet) -> u64 {
     }
 }
 
+/// Returns the field as `bytes`; empty bytes if there is no such ancestor.
+///
+/// # Errors
+/// [`NativeFailure::Failed`] for an unknown method, a negative depth or index, or a tag whose hash is cut off.
 pub(super) fn run(call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Bytes, NativeFailure> {
     let (method, args) = parse(call.input, call.rules).ok_or(NativeFailure::Failed)?;
     let depth = match args.first().and_then(int16) {
@@ -77,16 +84,17 @@ fn int16(arg: &Arg<'_>) -> Option<i16> {
     i16::try_from(arg.signed()?).ok()
 }
 
-/// Height of an ancestor. Depth 0 is the parent. Genesis is returned only at depth 0.
+/// Height of the ancestor of the executing block at a depth: 0 is the parent. The genesis block is found only at depth 0.
 fn ancestor(executing: u64, depth: u64) -> Option<u64> {
     let parent = executing.checked_sub(1)?;
     match depth {
         0 => Some(parent),
-        MAX_DEPTH.. => None,
+        FIRST_MISSING_DEPTH.. => None,
         _ => parent.checked_sub(depth).filter(|number| *number > 0),
     }
 }
 
+/// The bytes of a field.
 fn field(
     method: HeaderMethod,
     header: &SealedHeader,
@@ -129,7 +137,7 @@ fn uncle_coinbase(
     Ok(coinbase.map(|coinbase| coinbase.to_vec()).unwrap_or_default())
 }
 
-/// The bytes after the last Rootstock tag and its hash; `None` if the hash is cut off.
+/// The bytes after the last merged-mining tag of Rootstock and its hash; `None` if the hash is cut off.
 fn tags(coinbase_tx: &[u8]) -> Option<&[u8]> {
     let tag = MERGED_MINING_TAG.as_slice();
     match coinbase_tx.windows(tag.len()).rposition(|window| window == tag) {
@@ -138,13 +146,14 @@ fn tags(coinbase_tx: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// The bytes of a number as the header encodes them, leading zeros included.
 fn raw_bytes(number: &RawUint) -> Vec<u8> {
     let word = number.value().to_be_bytes::<32>();
     let len = usize::try_from(number.len()).unwrap_or(usize::MAX);
     word.get(word.len().saturating_sub(len)..).unwrap_or_default().to_vec()
 }
 
-/// The bytes of a Java `BigInteger`: room for a sign bit, and one byte for zero.
+/// The bytes that Java's `BigInteger.toByteArray` returns: the top bit is zero, as the sign, and zero has one byte.
 fn java_bytes(number: U256) -> Vec<u8> {
     let mut bytes = number.to_be_bytes_trimmed_vec();
     if bytes.first().is_none_or(|top| *top >= 0x80) {

@@ -1,5 +1,5 @@
-//! 0x06, 0x07, 0x08 (RSKIP-137): alt_bn128 (EIP-196, EIP-197). Coordinates have 32 bytes; (0, 0) is the point
-//! at infinity. Missing input reads as zero.
+//! 0x06, 0x07, 0x08 (RSKIP-137): addition, multiplication and pairing check on the curve alt_bn128 (EIP-196, EIP-197). Coordinates have
+//! 32 bytes; (0, 0) is the point at infinity. Missing input reads as zero.
 
 use alloc::vec::Vec;
 
@@ -65,6 +65,7 @@ fn field(input: &[u8], offset: usize) -> Option<Fq> {
     Fq::from_slice(&padded::<32>(input, offset)).ok()
 }
 
+/// Reads a point of G1; `None` if it is not on the curve.
 fn g1(input: &[u8], offset: usize) -> Option<G1> {
     let x = field(input, offset)?;
     let y = field(input, offset.saturating_add(32))?;
@@ -77,15 +78,16 @@ fn g1(input: &[u8], offset: usize) -> Option<G1> {
 /// Reads a point of G2. The imaginary part of each coordinate comes first. Points off the curve and points
 /// outside the subgroup of prime order are refused.
 fn g2(input: &[u8], offset: usize) -> Option<G2> {
-    let at = |i: usize| field(input, offset.saturating_add(i.saturating_mul(32)));
-    let x = Fq2::new(at(1)?, at(0)?);
-    let y = Fq2::new(at(3)?, at(2)?);
+    let coordinate = |i: usize| field(input, offset.saturating_add(i.saturating_mul(32)));
+    let x = Fq2::new(coordinate(1)?, coordinate(0)?);
+    let y = Fq2::new(coordinate(3)?, coordinate(2)?);
     if x.is_zero() && y.is_zero() {
         return Some(G2::zero());
     }
     AffineG2::new(x, y).ok().map(Into::into)
 }
 
+/// The coordinates of a point in 64 bytes; zeros for the point at infinity.
 fn encode(point: G1) -> Option<Vec<u8>> {
     let mut bytes = [0; 64];
     if let Some(point) = AffineG1::from_jacobian(point) {

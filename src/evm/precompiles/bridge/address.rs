@@ -1,16 +1,17 @@
-//! Bitcoin addresses of the networks.
+//! Bitcoin addresses, whose first byte tells the network and whether the hash is of a key or of a script.
 
 use alloc::string::String;
 
 use super::super::bitcoin::{base58check, from_base58check};
 use super::constants::Constants;
 
-/// Address of a public key's hash160.
+/// Address of a public key by its hash160.
 pub(super) fn of_key(constants: &Constants, hash: &[u8]) -> String {
     let [version, _] = constants.address_versions();
     text(version, hash)
 }
 
+/// Address of a script by its hash160.
 pub(super) fn of_script(constants: &Constants, hash: &[u8]) -> String {
     let [_, version] = constants.address_versions();
     text(version, hash)

@@ -1,4 +1,4 @@
-//! The first Bitcoin header of the Bridge.
+//! The first Bitcoin header of the Bridge, with which its Bitcoin chain begins (`store.rs`).
 //!
 //! The reference node ships files of Bitcoin headers for Bitcoin's main and test networks, one every 2,016
 //! blocks (`rskbitcoincheckpoints/org.bitcoin.production.checkpoints`, `org.bitcoin.test.checkpoints`). The
@@ -8,8 +8,8 @@
 use super::NativeFailure;
 use super::constants::Bitcoin;
 
-/// Distance between a federation's creation and its checkpoint, in the unit of the time passed to
-/// [`lowest_height`].
+/// Least distance between a federation's creation and its checkpoint, in the unit of the time passed to [`lowest_height`]: a week, if
+/// that is seconds.
 const MARGIN: i64 = 86_400 * 7;
 /// Number of Bitcoin blocks between two checkpoints.
 const STEP: i64 = 2_016;

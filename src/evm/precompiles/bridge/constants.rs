@@ -1,4 +1,5 @@
-//! Constants of the Bridge on each network.
+//! Constants of the Bridge on each network, as in the reference node. The federation is the group of members whose keys hold the bitcoins
+//! of the Bridge. A peg-in sends bitcoins to the federation, a peg-out requests bitcoins back.
 
 use alloy_primitives::{Address, address, hex};
 
@@ -15,8 +16,8 @@ pub(super) enum Bitcoin {
     Regtest,
 }
 
-/// Keys in the script of all federations with emergency keys on testnet before RSKIP-284, whoever their
-/// members were; sorted. Three of the five keys must sign.
+/// Keys in the script of all federations with emergency keys on testnet before RSKIP-284, in place of the
+/// members' keys; sorted. Three of the five keys must sign.
 pub(super) const TEST_EARLY_KEYS: [PublicKey; 5] = [
     hex!("0208f40073a9e43b3e9103acec79767a6de9b0409749884e989960fee578012fce"),
     hex!("0225e892391625854128c5c4ea4340de0c2a70570f33db53426fc9c746597a03f4"),
@@ -27,19 +28,21 @@ pub(super) const TEST_EARLY_KEYS: [PublicKey; 5] = [
 
 /// Constants of one network. Amounts are in satoshi, ages and periods in Rootstock blocks.
 pub(super) struct Constants {
+    /// Bitcoin's network to which the Bridge leads.
     pub(super) bitcoin: Bitcoin,
-    /// BTC keys of the genesis federation, sorted. Its other keys are the same.
+    /// BTC keys of the members of the genesis federation, sorted. Their RSK and MST keys are the same.
     pub(super) genesis_keys: &'static [PublicKey],
-    /// Accounts of these keys, which a development chain pays in every block. May be empty.
+    /// Rootstock accounts of `genesis_keys`, in their order, for a development chain, which pays them in every block. Empty on other
+    /// networks, where the accounts are computed from the keys.
     pub(super) genesis_accounts: &'static [Address],
-    /// Format version of the genesis federation.
+    /// Format of the genesis federation's script; `federation.rs` has the constants.
     pub(super) genesis_format: u64,
     /// Creation time of the genesis federation; see [`lowest_height`](super::checkpoints::lowest_height) for
     /// its unit.
     pub(super) genesis_time: u64,
     /// Emergency keys, sorted.
     pub(super) emergency_keys: &'static [PublicKey],
-    /// Number of Bitcoin blocks after which the emergency keys can sign.
+    /// Number of Bitcoin blocks that an output must be old before the emergency keys can spend it.
     pub(super) emergency_delay: u32,
     /// Age at which a new federation becomes active: before RSKIP-383, before RSKIP-419, and from it on.
     activation_ages: [u64; 3],
@@ -55,15 +58,15 @@ pub(super) struct Constants {
     pub(super) minimum_pegout: u64,
     /// Amount that a peg-out must leave after its fee, in percent of the fee.
     pub(super) pegout_gap: u64,
-    /// Number of blocks between peg-outs (RSKIP-271).
+    /// Number of blocks between two Bitcoin transactions with peg-outs, each of which pays all peg-outs that wait (RSKIP-271).
     pub(super) pegout_interval: u64,
-    /// Bitcoin height from which blocks are indexed.
+    /// Bitcoin height from which blocks are indexed by height (`store.rs`).
     pub(super) index_height: i64,
-    /// Number of blocks below the head that are searched without the index.
+    /// Number of blocks below the newest Bitcoin block that are found without the index, by parent hashes.
     pub(super) index_depth: i64,
-    /// Fee per 1,000 bytes until one is voted for.
+    /// Fee per 1,000 bytes of Bitcoin transactions until the voters change it.
     pub(super) initial_fee: u64,
-    /// Locking cap until it is raised.
+    /// Locking cap, the most that the Bridge accepts in all, until it is raised.
     pub(super) initial_cap: u64,
     /// Accounts that vote on the federation, by majority.
     pub(super) federation_voters: &'static [Address],
@@ -71,9 +74,9 @@ pub(super) struct Constants {
     pub(super) fee_voters: &'static [Address],
     /// Accounts that can raise the locking cap, each of them alone.
     pub(super) cap_voters: &'static [Address],
-    /// Account that edits the whitelist.
+    /// Account that edits the whitelist of Bitcoin addresses that may peg in.
     pub(super) whitelist_voter: Address,
-    /// Accounts that set the union contract's address, its cap and its permissions.
+    /// The accounts that set the address, the locking cap and the permissions of the union bridge contract (RSKIP-502), in this order.
     pub(super) union_voters: [Address; 3],
 }
 
@@ -115,6 +118,7 @@ impl Constants {
 /// Satoshi in a bitcoin.
 const BTC: u64 = 100_000_000;
 
+/// Constants of regtest and of development chains.
 static REGTEST: Constants = Constants {
     bitcoin: Bitcoin::Regtest,
     genesis_keys: &[
@@ -171,6 +175,7 @@ const TEST_FEE_VOTERS: &[Address] = &[
     address!("9e472a8b3f3c95736b0b255db2b7ba38c687c751"),
 ];
 
+/// Constants of testnet.
 static TEST: Constants = Constants {
     bitcoin: Bitcoin::Test,
     genesis_keys: &[
@@ -221,6 +226,7 @@ const MAIN_FEE_VOTERS: &[Address] = &[
     address!("8418edc8fea47183116b4c8cd6a12e51a7e169c1"),
 ];
 
+/// Constants of mainnet.
 static MAIN: Constants = Constants {
     bitcoin: Bitcoin::Main,
     genesis_keys: &[

@@ -1,4 +1,4 @@
-//! Calls of the Bridge: finds the method, computes its price and runs it.
+//! Calls of the Bridge: finds the method in the table of `methods.rs`, computes its price and runs it.
 
 use alloc::vec::Vec;
 
@@ -12,10 +12,10 @@ use super::session::{Bridge, SavedCells};
 use super::{NativeCall, NativeFailure, NativeHost, store};
 use crate::consensus::Rule;
 
-/// Price in gas of data that call no method.
+/// Price in gas of call data that name no method or do not decode. The call then fails.
 const INVALID: u64 = 23_000;
 
-/// Parses the method that the data call, and its arguments.
+/// The method that the call data name, and its arguments. Empty data call `releaseBtc()`.
 fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static BridgeMethod, Vec<Arg<'d>>)> {
     let (selector, rest) = match call.input.split_first_chunk::<4>() {
         Some((selector, rest)) => (*selector, rest),
@@ -26,8 +26,8 @@ fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static BridgeMethod, Vec<Arg<'d
     Some((method, decode(rest, method.arguments)?))
 }
 
-/// Price in gas: that of the method, and 2 per byte of data. Some prices need the Bitcoin store, which the
-/// first use initialises.
+/// Price in gas: that of the method, and 2 per byte of data. Some prices need the Bitcoin headers in the Bridge's cells (`store.rs`). The
+/// first use of these writes cells, which are returned for [`run`].
 pub(in super::super) fn price(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
@@ -46,6 +46,7 @@ pub(in super::super) fn price(
     Ok((cost.saturating_add(data), bridge.saved))
 }
 
+/// The price of `receiveHeaders` with this number of headers.
 fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
     let more = (headers as u64).saturating_sub(1);
     match (bridge.has(Rule::Rskip124), bridge.has(Rule::Rskip132)) {
@@ -55,7 +56,7 @@ fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
     }
 }
 
-/// Runs a call. `carried` holds the cells that computing the price changed.
+/// Runs a call. `carried` are the cells that [`price`] has changed.
 pub(in super::super) fn run(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
@@ -82,8 +83,8 @@ pub(in super::super) fn run(
     Ok(result.unwrap_or_default())
 }
 
-/// Whether the method accepts this call. RSKIP-88: some methods are reserved for local calls. RSKIP-417: the
-/// call must be a CALL, or a STATICCALL of a method that only reads.
+/// Whether the method accepts this call. Some methods are reserved for local calls (RSKIP-88). The call must be a CALL, or a STATICCALL
+/// of a method that only reads (RSKIP-417).
 fn permitted(call: &NativeCall<'_>, method: &BridgeMethod) -> bool {
     if call.rules.has(Rule::Rskip88) && !call.is_local() && method.is_local(call.rules) {
         return false;

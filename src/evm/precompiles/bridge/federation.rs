@@ -1,4 +1,5 @@
-//! Federations: members, scripts and cells.
+//! Federations, the groups of members whose keys hold the bitcoins of the Bridge: members, Bitcoin scripts, and the Bridge's cells in
+//! which they are stored.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,13 +7,15 @@ use alloc::vec::Vec;
 use alloy_primitives::{Bytes, U256};
 use sha2::{Digest as _, Sha256};
 
-use super::super::bitcoin::{hash160, multisig, push};
+use super::super::bitcoin::{OP_CHECKMULTISIG, hash160, multisig, push};
 use super::super::cell_slot;
 use super::address;
 use super::constants::{Bitcoin, Constants, PublicKey, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::insert_sorted;
 use crate::types::rlp::{self, RlpReader};
+
+// The formats of a federation's script, as the version cell of a federation states them.
 
 /// Plain multisignature script.
 pub(super) const STANDARD: u64 = 1000;
@@ -23,17 +26,29 @@ pub(super) const P2SH_ERP: u64 = 3000;
 /// The script of format 3000, as a witness program (RSKIP-305).
 pub(super) const P2WSH_ERP: u64 = 4000;
 
-/// A function that reads cells.
+// Opcodes of Bitcoin script that the scripts with emergency keys use.
+const OP_NOTIF: u8 = 0x64;
+const OP_ELSE: u8 = 0x67;
+const OP_ENDIF: u8 = 0x68;
+const OP_CHECKSEQUENCEVERIFY: u8 = 0xb2;
+const OP_DROP: u8 = 0x75;
+
+/// A function that reads a cell of the Bridge by its slot; empty if the cell is not set.
 pub(super) type Cells<'c> = dyn FnMut(U256) -> Bytes + 'c;
 
+/// A member. The order of members is that of their keys, the BTC keys first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FederationMember {
+    /// The key that signs Bitcoin transactions.
     pub(super) btc: PublicKey,
+    /// The key of the member's Rootstock account.
     pub(super) rsk: PublicKey,
+    /// The key named `mst` in the Bridge's methods.
     pub(super) mst: PublicKey,
 }
 
 impl FederationMember {
+    /// A member with one key for all purposes, as before RSKIP-123.
     fn of_one(key: PublicKey) -> Self {
         Self { btc: key, rsk: key, mst: key }
     }
@@ -57,6 +72,7 @@ impl FederationMember {
     }
 }
 
+/// A federation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Federation {
     /// Members, sorted.
@@ -64,12 +80,14 @@ pub(super) struct Federation {
     /// Creation time, in milliseconds since 1970 or in seconds; see
     /// [`lowest_height`](super::checkpoints::lowest_height).
     pub(super) created: u64,
-    /// Number of the block of its creation.
+    /// Number of the Rootstock block of its creation.
     pub(super) block: u64,
+    /// The format of its script, such as [`STANDARD`].
     pub(super) format: u64,
 }
 
 impl Federation {
+    /// The genesis federation of a network.
     fn genesis(constants: &Constants) -> Self {
         Self {
             members: constants.genesis_keys.iter().map(|key| FederationMember::of_one(*key)).collect(),
@@ -155,9 +173,11 @@ impl Federation {
         required(self.members.len())
     }
 
+    /// The script that spends the federation's bitcoins. With emergency keys: NOTIF members' keys ELSE delay, emergency keys ENDIF.
     pub(super) fn redeem_script(&self, constants: &Constants, rules: RuleSet) -> Vec<u8> {
+        // Whether one CHECKMULTISIG checks the signatures of either set of keys.
         let joint = self.format == NON_STANDARD_ERP;
-        // All federations with this format at that time had one script.
+        // All federations with this format on testnet at that time had the same script.
         let early = joint && constants.bitcoin == Bitcoin::Test && !rules.has(Rule::Rskip284);
         let keys: Vec<Vec<u8>> = match early {
             true => TEST_EARLY_KEYS.iter().map(|key| key.to_vec()).collect(),
@@ -169,33 +189,36 @@ impl Federation {
         }
         let keys: Vec<Vec<u8>> = constants.emergency_keys.iter().map(|key| key.to_vec()).collect();
         let emergency = multisig(required(keys.len()), &keys);
+        // In the two early scripts the delay has 3 or 2 bytes in big endian, unlike a number of Bitcoin script.
         let delay = match constants.emergency_delay.to_be_bytes() {
             [_, rest @ ..] if early => rest.to_vec(),
             [_, _, rest @ ..] if joint && !rules.has(Rule::Rskip293) => rest.to_vec(),
             _ => script_number(constants.emergency_delay),
         };
-        // OP_CHECKMULTISIG ends both parts, or follows once after them.
+        // OP_CHECKMULTISIG ends both parts, or follows once after them (`joint`).
         let part = |script: &[u8]| {
             let end = script.len().saturating_sub(usize::from(joint));
             script.get(..end).unwrap_or_default().to_vec()
         };
-        let mut script = alloc::vec![0x64];
+        let mut script = alloc::vec![OP_NOTIF];
         script.extend(part(&own));
-        script.push(0x67);
+        script.push(OP_ELSE);
         push(&mut script, &delay);
-        script.extend([0xb2, 0x75]);
+        script.extend([OP_CHECKSEQUENCEVERIFY, OP_DROP]);
         script.extend(part(&emergency));
-        script.push(0x68);
+        script.push(OP_ENDIF);
         if joint {
-            script.push(0xae);
+            script.push(OP_CHECKMULTISIG);
         }
         script
     }
 
+    /// The Bitcoin address to which peg-ins send.
     pub(super) fn address(&self, constants: &Constants, rules: RuleSet) -> String {
         let script = self.redeem_script(constants, rules);
         let hash = match self.format {
             P2WSH_ERP => {
+                // Witness version 0, and a push of the 32 bytes of the script's hash.
                 let mut program = alloc::vec![0, 32];
                 program.extend_from_slice(&Sha256::digest(&script));
                 hash160(&program)

@@ -1,4 +1,5 @@
-//! Getters of federations: active, retiring, proposed, pending.
+//! The Bridge's methods that return federations and their members. The active federation accepts peg-ins; the retiring one has still
+//! bitcoins to move to it; the proposed one (RSKIP-419) is being validated; the pending one is under construction by votes.
 
 use alloc::vec::Vec;
 
@@ -14,6 +15,7 @@ use crate::consensus::Rule;
 use crate::types::insert_sorted;
 use crate::types::rlp::{self, RlpReader};
 
+/// The federation that a method is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FederationKind {
     Active,
@@ -43,7 +45,7 @@ impl Bridge<'_> {
         Federation::stored("proposedFederation", &mut |slot| self.read(slot))
     }
 
-    /// Members of the federation under construction. Before RSKIP-123 its cell holds single keys.
+    /// Members of the pending federation; `None` if there is none. Before RSKIP-123 its cell has one key for each member.
     pub(super) fn pending_members(&mut self) -> Option<Vec<FederationMember>> {
         let cell = self.named("pendingFederation");
         let multikey = !self.named("pendingFederationFormatVersion").is_empty();
@@ -79,10 +81,12 @@ pub(super) fn hash(members: &[FederationMember]) -> [u8; 32] {
     keccak256(&list).0
 }
 
+/// A result of type `bytes` or `string`.
 fn bytes(bytes: &[u8]) -> BridgeResult {
     Ok(Some(bytes_result(bytes)))
 }
 
+/// A number as the result; -1 if there is no federation.
 fn int(number: Option<u64>) -> BridgeResult {
     // Java stores these numbers as signed 64-bit integers.
     Ok(Some(int_result(number.map_or(NO_FEDERATION, |number| number as i64))))
@@ -97,7 +101,8 @@ pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: FederationKind, _: 
     int(bridge.federation(which).map(|federation| federation.block))
 }
 
-/// The creation time: in seconds from RSKIP-419 on, in milliseconds before.
+/// The creation time as stored, from RSKIP-419 on divided by 1,000. [`lowest_height`](super::checkpoints::lowest_height) explains the
+/// unit of the stored time.
 pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     let in_seconds = bridge.has(Rule::Rskip419);
     int(bridge.federation(which).map(|federation| match in_seconds {
@@ -162,7 +167,7 @@ fn member<'m>(
     usize::try_from(index).ok().and_then(|index| members.get(index)).ok_or(NativeFailure::Failed)
 }
 
-/// The kind of key that the second argument names.
+/// A function that picks the key of the type that the second argument names.
 fn kind(args: &[Arg<'_>]) -> Result<fn(&FederationMember) -> &PublicKey, NativeFailure> {
     match args.get(1).map_or(&[][..], Arg::bytes) {
         b"btc" => Ok(|member| &member.btc),

@@ -30,12 +30,13 @@ pub(super) enum AllowedCallers {
 pub(super) enum MethodBody {
     /// The simulation of the method.
     Run(fn(&mut Bridge<'_>, &[Arg<'_>]) -> BridgeResult),
-    /// The simulation of a method that exists for several federations, and the federation of this one.
+    /// The federation that the method is about, and the simulation, which is the same for several federations.
     Of(FederationKind, fn(&mut Bridge<'_>, FederationKind, &[Arg<'_>]) -> BridgeResult),
-    /// Not simulated.
+    /// The method is not simulated. A transaction that calls it fails, a local call is refused.
     Missing,
 }
 
+/// A method of the Bridge.
 pub(super) struct BridgeMethod {
     pub(super) selector: u32,
     pub(super) name: &'static str,
@@ -88,6 +89,7 @@ use ActivationGate::{Always, From, Until};
 use AllowedCallers::{Anyone, Local, LocalUntil};
 use MethodBody::{Missing, Of, Run};
 
+// The column `reads` of the table.
 const READ: bool = true;
 const CALL: bool = false;
 
@@ -123,7 +125,7 @@ pub(super) const RECEIVE_HEADERS: u32 = 0xe540_0e7b;
 /// Selector of `getBtcTransactionConfirmations(bytes32,bytes32,uint256,bytes32[])`.
 pub(super) const CONFIRMATIONS: u32 = 0x5b64_4587;
 
-/// All methods of all eras.
+/// All methods of all eras, with the fields of [`BridgeMethod`] in their order.
 #[rustfmt::skip]
 static METHODS: [BridgeMethod; 83] = [
     row(0xecef_d339, "addFederatorPublicKey", B, 13_000, Until(Rule::Rskip123), Anyone, CALL, Missing),

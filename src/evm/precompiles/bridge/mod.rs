@@ -1,7 +1,9 @@
-//! 0x01000006, the Bridge to Bitcoin.
+//! 0x01000006, the Bridge to Bitcoin: the native contract that locks bitcoins (peg-in) and releases them (peg-out). A federation holds the
+//! bitcoins.
 //!
-//! This module contains a table of all methods with their prices and rules, the methods that read Bridge
-//! storage, and those that write it and are simulated. All other methods fail, or abort the run and name the method; docs/limits.md lists them.
+//! `methods` is the table of all methods with their prices and rules, `dispatch` the entry of a call, `write` has the simulated methods
+//! that write the Bridge's cells, and the other files have those that read them. All other methods fail, or abort the run and name the
+//! method; docs/limits.md lists them.
 
 mod address;
 mod checkpoints;

@@ -24,16 +24,17 @@ pub fn federation_payees(
     let key = |member: super::federation::FederationMember| {
         if rules.has(Rule::Rskip415) { member.rsk } else { member.btc }
     };
-    let account = |key| known(constants, &key).or_else(|| address(&key)).unwrap_or_default();
+    let account = |key| genesis_account(constants, &key).or_else(|| address(&key)).unwrap_or_default();
     federation.members.into_iter().map(|member| account(key(member))).collect()
 }
 
-/// The account of a genesis key, from a table that saves decompressing the key.
-fn known(constants: &Constants, key: &PublicKey) -> Option<Address> {
+/// The account of a key of the genesis federation, from a table that saves decompressing the key.
+fn genesis_account(constants: &Constants, key: &PublicKey) -> Option<Address> {
     let position = constants.genesis_keys.iter().position(|genesis| genesis == key)?;
     constants.genesis_accounts.get(position).copied()
 }
 
+/// The Rootstock account of a compressed public key; `None` if it is no point of the curve.
 pub(super) fn address(key: &PublicKey) -> Option<Address> {
     let encoded = k256::EncodedPoint::from_bytes(key).ok()?;
     let point: Option<k256::AffinePoint> = k256::AffinePoint::from_encoded_point(&encoded).into();
