@@ -9,9 +9,9 @@ use crate::consensus::{Rule, RuleSet};
 pub enum Precompile {
     /// 0x01, recovery of a signature's address.
     EcRecover,
-    /// 0x02
+    /// 0x02, the SHA-256 hash.
     Sha256,
-    /// 0x03
+    /// 0x03, the RIPEMD-160 hash.
     Ripemd160,
     /// 0x04, returns its input.
     Identity,
@@ -23,17 +23,17 @@ pub enum Precompile {
     BnMul,
     /// 0x08, pairing check on alt_bn128 (EIP-197).
     BnPairing,
-    /// 0x09, BLAKE2 F (EIP-152).
+    /// 0x09, the compression function F of BLAKE2b (EIP-152).
     Blake2F,
-    /// 0x01000006
+    /// 0x01000006, the Bridge to Bitcoin.
     Bridge,
-    /// 0x01000008
+    /// 0x01000008, REMASC, which pays fees to miners.
     Remasc,
-    /// 0x01000009 (RSKIP-106)
+    /// 0x01000009, Bitcoin addresses and keys (RSKIP-106).
     HdWalletUtils,
-    /// 0x01000010 (RSKIP-119)
+    /// 0x01000010, header fields of ancestors (RSKIP-119).
     BlockHeader,
-    /// 0x01000011 (RSKIP-203)
+    /// 0x01000011, the call depth (RSKIP-203).
     Environment,
     /// 0x01000016, addition on secp256k1 (RSKIP-516).
     Secp256k1Add,
@@ -41,7 +41,7 @@ pub enum Precompile {
     Secp256k1Mul,
 }
 
-/// Low four bytes of the address, contract, and the rule that introduced it (`None`: genesis).
+/// Low four bytes of the address, the contract, and the rule that introduced the contract (`None`: it exists since genesis).
 const TABLE: [(u32, Precompile, Option<Rule>); 16] = [
     (0x01, Precompile::EcRecover, None),
     (0x02, Precompile::Sha256, None),

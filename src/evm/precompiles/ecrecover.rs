@@ -13,7 +13,7 @@ const R: usize = 64;
 /// Offset of s.
 const S: usize = 96;
 
-/// The signer as a 32-byte word, or empty.
+/// The signer's address as a 32-byte word; empty for an invalid signature.
 pub(super) fn run(input: &[u8]) -> Vec<u8> {
     recover(input).map_or_else(Vec::new, |address| address.to_vec())
 }

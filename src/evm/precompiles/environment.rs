@@ -1,4 +1,4 @@
-//! 0x01000011 (RSKIP-203): `getCallStackDepth()`.
+//! 0x01000011 (RSKIP-203): the native contract that tells a contract its call depth, `getCallStackDepth()`.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! 0x02 (SHA-256) and 0x03 (RIPEMD-160).
+//! The native contracts 0x02 (SHA-256) and 0x03 (RIPEMD-160).
 
 use alloc::vec::Vec;
 

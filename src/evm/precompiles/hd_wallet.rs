@@ -1,4 +1,4 @@
-//! 0x01000009 (RSKIP-106): Bitcoin addresses, multisignature script hashes, BIP-32 public keys.
+//! 0x01000009 (RSKIP-106): the native contract for Bitcoin addresses, hashes of multisignature scripts, and derived public keys (BIP-32).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,14 +17,19 @@ use crate::types::insert_sorted;
 
 /// Most levels in a derivation path.
 const MAX_LEVELS: usize = 10;
-/// Length of an extended public key in bytes.
+/// Length of an extended public key in bytes: version 4, depth 1, fingerprint of the parent key 4, index 4, chain code 32, key 33.
 const EXTENDED: usize = 78;
 
+/// The methods.
 #[derive(Clone, Copy)]
 enum WalletMethod {
+    /// `toBase58Check`: the address of a hash160 and a version.
     ToBase58Check,
+    /// `deriveExtendedPublicKey`: the extended key at a path below another one.
     Derive,
+    /// `extractPublicKeyFromExtendedPublicKey`
     Extract,
+    /// `getMultisigScriptHash`: the hash160 of a multisignature script.
     MultisigHash,
 }
 
@@ -55,6 +60,7 @@ pub(super) fn price(input: &[u8]) -> u64 {
     }
 }
 
+/// Runs the method; `None` if it fails.
 pub(super) fn run(input: &[u8]) -> Option<Bytes> {
     let (method, args) = parse(input)?;
     let output = match (method, args.as_slice()) {
@@ -101,6 +107,7 @@ pub(super) fn compress(key: &[u8]) -> Option<Vec<u8>> {
     Some(point(&bytes)?.to_encoded_point(true).as_bytes().to_vec())
 }
 
+/// The point of the curve with this encoding.
 fn point(key: &[u8]) -> Option<AffinePoint> {
     AffinePoint::from_encoded_point(&EncodedPoint::from_bytes(key).ok()?).into()
 }
@@ -207,6 +214,7 @@ const ZEROS: [u16; 37] = [
     0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10,
 ];
 
+/// The value of a decimal digit of any script.
 fn digit(c: char) -> Option<u32> {
     let c = u32::from(c);
     ZEROS.iter().find_map(|zero| c.checked_sub(u32::from(*zero)).filter(|digit| *digit < 10))

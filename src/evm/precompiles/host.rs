@@ -1,4 +1,4 @@
-//! The interface between native contracts and the run that calls them.
+//! The interface between native contracts and the run that calls them: `evm/native.rs` implements [`NativeHost`].
 
 use alloc::vec::Vec;
 
@@ -71,8 +71,8 @@ impl NativeCall<'_> {
         self.depth == 0
     }
 
-    /// Whether methods reserved for local calls can be used: in a local call, directly or from the outermost
-    /// contract. In deeper calls the reference node no longer knows that the call is local.
+    /// Whether methods reserved for local calls (`eth_call`) can be used: in a local call, directly or from the outermost
+    /// contract. In deeper calls the reference node cannot tell that the call is local.
     pub fn is_local(&self) -> bool {
         self.transaction.is_none() && self.depth <= 1
     }
@@ -86,7 +86,7 @@ pub trait NativeHost {
     fn set_cell(&mut self, contract: Address, slot: U256, bytes: Bytes);
     /// Balance in wei.
     fn balance(&mut self, account: Address) -> U256;
-    /// Transfers wei and creates the payee if needed. Returns `false` if the payer has less.
+    /// Transfers wei and creates the payee if needed. Returns `false` if the payer has less, or if the payee's balance overflows.
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool;
     /// As [`Self::transfer`]. If a transaction calls the contract directly, its trace shows the payment as a
     /// call.
@@ -97,7 +97,7 @@ pub trait NativeHost {
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
     /// The uncles of the ancestor at a height.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
-    /// Total difficulty up to the ancestor at a height.
+    /// Total difficulty of the chain up to the ancestor at a height, uncles included.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
     /// Whether the run has used up its time. Called from time to time by long computations.
     fn interrupted(&self) -> bool {

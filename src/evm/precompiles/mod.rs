@@ -1,4 +1,5 @@
-//! Native contracts: the rules under which they exist, their prices and their results.
+//! Native contracts, which the node implements itself: the rules under which they exist, their prices and their results. `evm/native.rs`
+//! calls [`Precompile::price`] and [`Precompile::run`].
 //!
 //! These contracts call cryptographic code directly, because `revm`'s own table would link every curve that it supports.
 
@@ -86,7 +87,8 @@ impl Precompile {
             Self::Blake2F => blake2f::price(input),
             Self::Secp256k1Add => 150,
             Self::Secp256k1Mul => 3_000,
-            Self::Environment | Self::Bridge | Self::Remasc | Self::HdWalletUtils | Self::BlockHeader => 0,
+            // `price` has the prices of the last three.
+            Self::Environment | Self::Remasc | Self::Bridge | Self::HdWalletUtils | Self::BlockHeader => 0,
         }
     }
 
@@ -108,6 +110,7 @@ impl Precompile {
             Self::BnMul => lenient(bn254::mul(input), rules)?,
             Self::BnPairing => lenient(bn254::pairing(input, &|| host.interrupted())?, rules)?,
             Self::Blake2F => blake2f::run(input, &|| host.interrupted())?,
+            // A direct call, of depth 0, counts as depth 1.
             Self::Environment => environment::run(input, call.depth.max(1)).ok_or(NativeFailure::Failed)?,
             Self::Secp256k1Add => secp256k1::add(input).ok_or(NativeFailure::Failed)?,
             Self::Secp256k1Mul => secp256k1::mul(input).ok_or(NativeFailure::Failed)?,

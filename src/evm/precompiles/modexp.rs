@@ -1,4 +1,4 @@
-//! 0x05 (MODEXP, EIP-198), with its price from before EIP-2565.
+//! 0x05 (MODEXP, EIP-198), the native contract for modular exponentiation, with its price from before EIP-2565.
 
 use alloc::vec::Vec;
 
@@ -54,9 +54,10 @@ fn complexity(len: u128) -> u128 {
 fn exponent_bits(input: &[u8], lengths: &Lengths) -> u64 {
     let offset = usize::try_from(lengths.base).unwrap_or(usize::MAX).saturating_add(HEADER);
     let mut head: [u8; 32] = padded(input, offset);
-    let known = usize::try_from(lengths.exponent.min(32)).unwrap_or(32);
-    head.rotate_right(32_usize.saturating_sub(known));
-    head.iter_mut().take(32_usize.saturating_sub(known)).for_each(|byte| *byte = 0);
+    let head_len = usize::try_from(lengths.exponent.min(32)).unwrap_or(32);
+    // A short exponent is right-aligned in the word, without the bytes of the modulus after it.
+    head.rotate_right(32_usize.saturating_sub(head_len));
+    head.iter_mut().take(32_usize.saturating_sub(head_len)).for_each(|byte| *byte = 0);
     let bits = (U256::from_be_bytes(head).bit_len() as u64).saturating_sub(1);
     lengths.exponent.saturating_sub(32).saturating_mul(8).saturating_add(bits)
 }
@@ -67,12 +68,13 @@ pub(super) fn run(input: &[u8]) -> Vec<u8> {
     let lengths = Lengths::read(input);
     let mut output = alloc::vec![0; size(lengths.modulus)];
     if let Some([base, exponent, modulus]) = operands(input, &lengths) {
-        let answer = aurora_engine_modexp::modexp(&base, &exponent, &modulus);
-        output.iter_mut().rev().zip(answer.iter().rev()).for_each(|(to, from)| *to = *from);
+        let power = aurora_engine_modexp::modexp(&base, &exponent, &modulus);
+        output.iter_mut().rev().zip(power.iter().rev()).for_each(|(to, from)| *to = *from);
     }
     output
 }
 
+/// A length in memory; lengths that no input reaches saturate.
 fn size(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Reads the input of a contract, which may be too short.
+//! Reads the input of a native contract, which may end before the bytes that the contract reads.
 
 /// `N` bytes of input from an offset; missing bytes read as zero.
 pub(super) fn padded<const N: usize>(input: &[u8], offset: usize) -> [u8; N] {

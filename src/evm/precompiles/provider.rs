@@ -10,6 +10,7 @@ use revm::primitives::AddressSet;
 /// A provider without native contracts.
 #[derive(Debug, Default)]
 pub(in crate::evm) struct NoPrecompiles {
+    /// Always empty; `revm` asks for a reference to the addresses.
     none: AddressSet,
 }
 

@@ -1,5 +1,5 @@
-//! 0x01000008 (REMASC): the methods that can be called. Miners are paid by block execution, so
-//! `processMinersFees()` fails for all callers.
+//! 0x01000008 (REMASC, the contract that pays the fees of blocks to miners): its methods that can be called. The payments are part of the
+//! execution of a block (`exec/remasc.rs`), so `processMinersFees()` fails for all callers.
 
 use alloc::vec::Vec;
 
@@ -14,12 +14,13 @@ const GET_STATE: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
 /// The empty RLP list. Every call writes it as the list of siblings, which is no longer used.
 const NO_SIBLINGS: u8 = 0xc0;
 
-/// Slot of the cell with this name: the name, right-aligned.
+/// Slot of a native contract's cell with this name: the name in ASCII, right-aligned.
 pub fn cell_slot(name: &str) -> U256 {
     U256::try_from_be_slice(name.as_bytes()).unwrap_or_default()
 }
 
-/// Returns the RLP list of reward, burnt fees, an empty list of siblings, and the flag as a raw byte.
+/// `getStateForDebugging()`: the RLP list of the fees that are still to be paid, the burnt fees, an empty list of siblings, and the flag
+/// that a selection rule was broken, as a raw byte.
 pub(super) fn run(input: &[u8], host: &mut dyn NativeHost) -> Result<Bytes, NativeFailure> {
     if input != GET_STATE {
         return Err(NativeFailure::Failed);

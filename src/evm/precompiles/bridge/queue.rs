@@ -1,4 +1,5 @@
-//! The peg-out queue: waiting requests, time of the next batch, and fee estimates.
+//! The peg-out queue: requests for bitcoins that wait, the block of the next batch, and fee estimates. A batch is one Bitcoin transaction
+//! that pays all waiting requests (RSKIP-271). Coins are the unspent Bitcoin outputs of a federation.
 
 use alloc::vec::Vec;
 
@@ -12,11 +13,11 @@ use crate::consensus::Rule;
 use crate::types::rlp::{self, RlpReader};
 
 /// Wei in a satoshi.
-pub(super) const WEI: u64 = 10_000_000_000;
+pub(super) const WEI_PER_SATOSHI: u64 = 10_000_000_000;
 
-/// Wei in whole satoshi, cut to 64 bits.
+/// The whole satoshi in an amount of wei; the low 64 bits of the number.
 pub(super) fn satoshi(wei: &U256) -> u64 {
-    let whole = wei.checked_div(U256::from(WEI)).unwrap_or_default();
+    let whole = wei.checked_div(U256::from(WEI_PER_SATOSHI)).unwrap_or_default();
     whole.as_limbs().first().copied().unwrap_or(0)
 }
 
@@ -27,7 +28,7 @@ pub(super) struct PegoutRequest {
     pub(super) to: [u8; 20],
     /// Amount in satoshi.
     pub(super) amount: u64,
-    /// Hash of the transaction that requested it (RSKIP-146).
+    /// Hash of the Rootstock transaction with the request (RSKIP-146).
     pub(super) transaction: Option<[u8; 32]>,
 }
 
@@ -37,7 +38,7 @@ const PLAIN: &str = "releaseRequestQueue";
 const HASHED: &str = "releaseRequestQueueWithTxHash";
 
 impl Bridge<'_> {
-    /// Reads the queue, and writes it back, including empty lists.
+    /// Reads the queue, and writes it back, including empty lists: the reference node writes each list that a call has read.
     pub(super) fn queue(&mut self) -> Result<Vec<PegoutRequest>, NativeFailure> {
         let mut queue = Vec::new();
         read(&self.named(PLAIN), false, &mut queue).ok_or(NativeFailure::Failed)?;
@@ -72,11 +73,12 @@ impl Bridge<'_> {
         !empty
     }
 
+    /// Name of the cell with the coins of the active federation.
     fn coins_cell(&mut self) -> &'static str {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         if let Some(new) = Federation::stored("newFederation", &mut |slot| self.read(slot)) {
-            let old = !self.named("oldFederation").is_empty();
-            if old && !new.is_active(constants, rules, height) {
+            let has_old = !self.named("oldFederation").is_empty();
+            if has_old && !new.is_active(constants, rules, height) {
                 return "oldFederationBtcUTXOs";
             }
         }
@@ -107,6 +109,7 @@ impl Bridge<'_> {
     }
 }
 
+/// Appends the requests of a cell to the queue; `hashed` says that the cell has transaction hashes. `None` if the cell does not decode.
 fn read(cell: &[u8], hashed: bool, queue: &mut Vec<PegoutRequest>) -> Option<()> {
     if cell.is_empty() {
         return Some(());
@@ -124,6 +127,7 @@ fn read(cell: &[u8], hashed: bool, queue: &mut Vec<PegoutRequest>) -> Option<()>
     Some(())
 }
 
+/// The cell with those requests that have a transaction hash, or with those that have none.
 fn encode(queue: &[PegoutRequest], hashed: bool) -> Vec<u8> {
     let mut items = Vec::new();
     for request in queue.iter().filter(|request| request.transaction.is_some() == hashed) {
@@ -141,7 +145,9 @@ fn encode(queue: &[PegoutRequest], hashed: bool) -> Vec<u8> {
 /// Virtual size in bytes of a peg-out transaction that pays to script addresses. With a witness the size is a quarter of the
 /// weight.
 fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
+    // The length of Bitcoin's encoding of a number.
     let count = |n: u64| if n < 253 { 1u64 } else { 3 };
+    // A signature counts as 72 bytes.
     let signing = signatures.saturating_mul(72).saturating_mul(inputs);
     // Version and lock time, both counts; per output 8 bytes, a length and a script of 23 bytes.
     let fixed = count(outputs).saturating_add(9).saturating_add(outputs.saturating_mul(32));
@@ -154,13 +160,14 @@ fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, out
     fixed.saturating_add(inputs.saturating_mul(input)).saturating_add(signing)
 }
 
-/// The estimate of the size before RSKIP-271.
+/// The size in bytes of a peg-out transaction as the reference node estimates it before RSKIP-271.
 fn old_transaction_size(script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
     let input = signatures.saturating_mul(72).saturating_add(script).saturating_add(41);
     inputs.saturating_mul(input).saturating_add(outputs.saturating_mul(35)).saturating_add(4)
 }
 
-/// The RLP list of best Bitcoin height, coins, and all peg-outs in progress, each cell as a string.
+/// `getStateForDebugging`: the RLP list of the best Bitcoin height, the coins, all peg-outs in progress (each cell as a string), and the
+/// block of the next batch.
 pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let height = bridge.btc_head()?.height;
     let hashed = bridge.has(Rule::Rskip146);
@@ -183,15 +190,18 @@ pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeR
     Ok(Some(bytes_result(&out)))
 }
 
+/// `getNextPegoutCreationBlockNumber`
 pub(super) fn next_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.next_pegout() as i64)))
 }
 
+/// `getQueuedPegoutsCount`
 pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.queue()?.len() as i64)))
 }
 
-/// Fee of the next batch with one more request. The reference node builds that transaction (RSKIP-305). Without coins, the
+/// `getEstimatedFeesForNextPegOutEvent`: the fee in satoshi of the next batch with one more request. The reference node builds that
+/// transaction (RSKIP-305). Without coins, the
 /// reference node estimates the fee from the number of inputs and outputs, as before RSKIP-305.
 pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let waiting = bridge.queue()?.len() as u64;
@@ -201,10 +211,11 @@ pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult 
     if bridge.has(Rule::Rskip305) && bridge.has_coins() {
         return Err(NativeFailure::NotSimulated("getEstimatedFeesForNextPegOutEvent with coins"));
     }
+    // Two inputs; outputs for the waiting requests, one more request, and the change.
     Ok(Some(int_result(bridge.pegout_fee(2, waiting.saturating_add(2))? as i64)))
 }
 
-/// Fee of a peg-out with this amount. Fails below the minimum, and if there are no coins.
+/// `getEstimatedFeesForPegOutAmount`: the fee of a peg-out of this amount in wei. Fails below the minimum, and if there are no coins.
 pub(super) fn amount_fees(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let wei = args.first().map_or(U256::ZERO, Arg::word);
     // The reference node reads the number as signed and cuts the satoshi to 64 bits.

@@ -1,4 +1,4 @@
-//! Getters that read one or two cells.
+//! The Bridge's methods that read one or two cells, which `methods.rs` names.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use super::session::{Bridge, BridgeResult};
 use crate::consensus::Rule;
 use crate::types::rlp::{self, RlpReader};
 
-/// Initial cap of the union contract: 1 RBTC in wei.
+/// Initial cap of the amount that the union bridge contract (RSKIP-502) may borrow: 1 RBTC in wei.
 const UNION_CAP: u64 = 1_000_000_000_000_000_000;
 
 impl Bridge<'_> {
@@ -27,7 +27,7 @@ impl Bridge<'_> {
         number(&self.named("lockingCap")).unwrap_or(self.constants.initial_cap)
     }
 
-    /// Address of the union contract; always the zero address on mainnet.
+    /// Address of the union bridge contract; always the zero address on mainnet.
     pub(super) fn union_contract(&mut self) -> Address {
         let cell = match self.constants.bitcoin {
             Bitcoin::Main => return Address::ZERO,
@@ -38,7 +38,7 @@ impl Bridge<'_> {
         address.unwrap_or(Address::ZERO)
     }
 
-    /// The union contract's cap in wei.
+    /// The most that the union bridge contract may have borrowed, in wei.
     pub(super) fn union_cap(&mut self) -> U256 {
         self.union_amount("unionBridgeLockingCap").unwrap_or(U256::from(UNION_CAP))
     }
@@ -49,8 +49,8 @@ impl Bridge<'_> {
         RlpReader::new(&cell).next_str("amount").ok().and_then(U256::try_from_be_slice)
     }
 
-    /// Rootstock height at which a Bitcoin transaction was processed. It is in the old map of transactions or
-    /// in a cell of its own (RSKIP-134).
+    /// Rootstock height at which a Bitcoin transaction (hash in display order) was processed. The height is in the old map of
+    /// transactions or in a cell of its own (RSKIP-134).
     pub(super) fn processed(&mut self, hash: &B256) -> Option<u64> {
         let map = self.named("btcTxHashesAP");
         if let Some(height) = find(&map, hash.as_slice()) {
@@ -65,6 +65,7 @@ impl Bridge<'_> {
     }
 }
 
+/// The hash of a Bitcoin transaction in the first argument.
 fn hash(args: &[Arg<'_>]) -> Result<B256, NativeFailure> {
     lower_hex(args.first().map_or(&[][..], Arg::bytes)).ok_or(NativeFailure::Failed)
 }
@@ -91,6 +92,7 @@ fn find(map: &[u8], key: &[u8]) -> Option<u64> {
     None
 }
 
+/// A number as the result, which Java stores as a signed 64-bit integer.
 fn amount(number: u64) -> BridgeResult {
     Ok(Some(int_result(number as i64)))
 }
@@ -136,11 +138,12 @@ pub(super) fn release_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeRes
     wrapped(&bridge.named("rskTxsWaitingFS"))
 }
 
-/// The cell with the spending transaction of the validation, in an RLP list.
+/// The cell with the Bitcoin transaction by which a proposed federation proves that it can spend (RSKIP-419), in an RLP list.
 pub(super) fn svp_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     wrapped(&bridge.named("svpSpendTxWaitingForSignatures"))
 }
 
+/// An RLP list with the content of a cell; with an empty list if the cell is not set.
 fn wrapped(cell: &[u8]) -> BridgeResult {
     let mut out = Vec::new();
     rlp::put_list(&mut out, if cell.is_empty() { &[0xc0] } else { cell });

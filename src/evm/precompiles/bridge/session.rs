@@ -1,4 +1,4 @@
-//! One call of the Bridge: what it reads, and the cells it writes.
+//! One call of the Bridge: access to the cells, and the changed cells that are written when the call has succeeded.
 
 use alloc::vec::Vec;
 
@@ -32,10 +32,12 @@ impl<'b> Bridge<'b> {
         Self { call, host, constants, saved: SavedCells::new() }
     }
 
+    /// Whether a rule is active in the block of the call.
     pub(super) fn has(&self, rule: Rule) -> bool {
         self.call.rules.has(rule)
     }
 
+    /// The address of the Bridge.
     pub(super) fn own() -> Address {
         Precompile::Bridge.address()
     }
@@ -53,11 +55,12 @@ impl<'b> Bridge<'b> {
         self.host.cell(Self::own(), slot)
     }
 
-    /// Bytes of the cell with a plain name.
+    /// Bytes of the cell whose slot is this name in ASCII, right-aligned.
     pub(super) fn named(&mut self, name: &str) -> Bytes {
         self.read(cell_slot(name))
     }
 
+    /// Bytes of the cell whose slot is the hash of this name.
     pub(super) fn hashed(&mut self, name: &str) -> Bytes {
         self.read(hashed_slot(name))
     }
@@ -71,7 +74,7 @@ impl<'b> Bridge<'b> {
         }
     }
 
-    /// Sets a cell with a plain name, which is written at the end.
+    /// Sets the cell of [`Self::named`], which is written at the end.
     pub(super) fn save_named(&mut self, name: &str, bytes: impl Into<Bytes>) {
         self.save(cell_slot(name), bytes);
     }
@@ -89,7 +92,7 @@ impl<'b> Bridge<'b> {
     }
 }
 
-/// Slot of a cell whose name is hashed.
+/// The slot that is the Keccak-256 hash of a name.
 pub(super) fn hashed_slot(name: &str) -> U256 {
     keccak256(name.as_bytes()).into()
 }

@@ -1,4 +1,5 @@
-//! The Bridge's store of Bitcoin headers.
+//! The Bitcoin headers in the Bridge's cells, and the methods that read them. Each header is in the cell whose slot is its hash, the head
+//! (the best header, of most work) in a cell with a name, and from RSKIP-199 on hashes are indexed by height.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -17,7 +18,7 @@ use crate::types::rlp::{self, RlpReader};
 
 /// Length of a Bitcoin header in bytes.
 pub(super) const HEADER: usize = 80;
-/// Greatest depth at which confirmations are counted.
+/// Greatest depth below the head at which confirmations are counted: a month of Bitcoin blocks.
 const MAX_DEPTH: i64 = 4_320;
 /// Name of the cell with the best header.
 const HEAD: &str = "blockStoreChainHead";
@@ -26,14 +27,16 @@ const REGTEST_GENESIS: [u8; HEADER] = hex!(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e"
     "67768f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f2002000000"
 );
-/// Work of that header.
+/// Work of the genesis header of the regression test network.
 const REGTEST_WORK: u64 = 2;
 
+/// A Bitcoin header as a cell stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredHeader {
     /// Chain work up to this header.
     pub(super) work: U256,
     pub(super) height: i64,
+    /// The header in Bitcoin's encoding.
     pub(super) header: [u8; HEADER],
 }
 
@@ -46,6 +49,7 @@ impl StoredHeader {
         Some(Self { work, height: i64::from(i32::from_be_bytes(*height)), header: *header })
     }
 
+    /// Encodes the cell; see [`Self::decode`].
     fn encode(&self, rules: crate::consensus::RuleSet) -> Vec<u8> {
         let skip = if rules.has(Rule::Rskip454) { 0 } else { 20 };
         let mut out: Vec<u8> = self.work.to_be_bytes::<32>().into_iter().skip(skip).collect();
@@ -91,6 +95,7 @@ impl Bridge<'_> {
         StoredHeader::decode(&self.stored((*hash).into()))
     }
 
+    /// Writes a header to its cell.
     pub(super) fn put(&mut self, block: &StoredHeader) {
         let bytes = block.encode(self.call.rules);
         self.write_now(block.hash().into(), bytes);
@@ -112,11 +117,13 @@ impl Bridge<'_> {
         }
     }
 
-    /// The header at a height of the best chain. `Err(TooFar)` above the head and too far below the index.
+    /// The header at a height of the best chain. `Err(TooFar)` above the head, and from RSKIP-199 on below the heights that the store
+    /// searches.
     fn at_height(&mut self, height: i64) -> Result<Result<Option<StoredHeader>, TooFar>, NativeFailure> {
         let head = self.btc_head()?;
         let (start, depth) = (self.constants.index_height, self.constants.index_depth);
         let below_head = head.height.saturating_sub(depth);
+        // Until the index covers `depth` blocks, the store searches that many blocks below the head.
         let lowest = if head.height.saturating_sub(start) > depth { start } else { below_head };
         let indexed = self.has(Rule::Rskip199);
         if height > head.height || (indexed && height < lowest) {
@@ -166,14 +173,17 @@ impl Bridge<'_> {
 /// The height is outside of the range that the store searches.
 struct TooFar;
 
+/// The slot of the cell with the hash of the header at a height.
 fn index_slot(height: i64) -> U256 {
     hashed_slot(&format!("btcBlockHeight-{height}"))
 }
 
+/// The argument of type `bytes32` at an index.
 fn hash_arg(args: &[Arg<'_>], index: usize) -> B256 {
     args.get(index).and_then(|arg| B256::try_from(arg.bytes()).ok()).unwrap_or_default()
 }
 
+/// A header as the result; empty bytes for `None`.
 fn header(block: Option<StoredHeader>) -> BridgeResult {
     Ok(Some(match block {
         Some(block) => bytes_result(&block.header),
@@ -226,7 +236,7 @@ pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeRe
     Ok(Some(int_result(bridge.lowest_height()?)))
 }
 
-/// Price of counting confirmations. If the block is known, it depends on its depth and on the length of the
+/// Price of `getBtcTransactionConfirmations`. If the store has the block, the price depends on the block's depth and on the length of the
 /// Merkle branch.
 pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Result<u64, NativeFailure> {
     const BASE: u64 = 27_000;
@@ -241,7 +251,9 @@ pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> R
     Ok(BASE.saturating_add(steps).saturating_add(branch.saturating_mul(144)))
 }
 
-/// Number of confirmations of a Bitcoin transaction, or a negative error code.
+/// `getBtcTransactionConfirmations`: the number of confirmations of a Bitcoin transaction, or an error code: -1 if the store does not have
+/// the block, -2 if the block is not on the best chain, -3 if the height is out of range, -4 if the block is too deep, -5 if the Merkle
+/// branch does not lead to the block's root.
 pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let branch = branch(args).ok_or(NativeFailure::Failed)?;
     let code = |code| Ok(Some(int_result(code)));
@@ -267,8 +279,8 @@ pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Bridge
     code(depth.saturating_add(1))
 }
 
-/// The Merkle branch: sibling hashes in internal byte order, and whether the node is on the right. There are
-/// at most 32 hashes, and no more path bits than hashes.
+/// The Merkle branch: for each level the sibling's hash in internal byte order, and whether the node itself is on the right. `None` if
+/// there are more than 32 hashes, or more path bits than hashes.
 fn branch(args: &[Arg<'_>]) -> Option<Vec<(B256, bool)>> {
     let path = args.get(2)?.int();
     let hashes = args.get(3)?.list();

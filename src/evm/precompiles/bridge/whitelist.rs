@@ -1,4 +1,5 @@
-//! The peg-in whitelist, which is no longer used.
+//! The whitelist of Bitcoin addresses that may peg in, which is no longer applied. Its cells can still be read and edited
+//! (`write/lists.rs`).
 
 use alloc::vec::Vec;
 
@@ -12,9 +13,11 @@ use crate::types::rlp::RlpReader;
 /// Disable height of a whitelist that was never disabled.
 pub(super) const NEVER: u64 = i32::MAX as u64;
 
-/// The hash160 of addresses that may peg in, sorted, with the highest amount in satoshi (`None`: unlimited).
+/// The whitelist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whitelist {
+    /// The hash160 of each listed address, sorted, with the highest amount in satoshi of its one peg-in; `None` for any number of
+    /// peg-ins of any amount.
     pub(super) entries: Vec<([u8; 20], Option<u64>)>,
     /// Bitcoin height from which the list is not applied.
     pub(super) disable_height: u64,
@@ -24,11 +27,12 @@ impl Bridge<'_> {
     /// Reads the whitelist from its cells.
     pub(super) fn whitelist(&mut self) -> Whitelist {
         let mut list = Whitelist { entries: Vec::new(), disable_height: NEVER };
-        let once = self.named("lockWhitelist");
-        if once.is_empty() {
+        let one_off = self.named("lockWhitelist");
+        if one_off.is_empty() {
             return list;
         }
-        let _ = list.read_once(&once);
+        // The entries before one that does not decode count.
+        let _ = list.read_one_off(&one_off);
         if self.has(Rule::Rskip87) {
             let unlimited = self.named("unlimitedLockWhitelist");
             let _ = list.read_unlimited(&unlimited);
@@ -38,7 +42,7 @@ impl Bridge<'_> {
 }
 
 impl Whitelist {
-    /// Amount of an entry; `None` if the address is not listed.
+    /// The amount of an address, as in `entries`; the outer `None` if the address is not listed.
     pub(super) fn get(&self, hash: &[u8; 20]) -> Option<Option<u64>> {
         self.entries.iter().find(|(listed, _)| listed == hash).map(|(_, amount)| *amount)
     }
@@ -52,8 +56,8 @@ impl Whitelist {
         }
     }
 
-    /// Reads `[hash, amount, .., disable height]`.
-    fn read_once(&mut self, cell: &[u8]) -> Option<()> {
+    /// Adds the entries of a cell `[hash, amount, .., disable height]`.
+    fn read_one_off(&mut self, cell: &[u8]) -> Option<()> {
         let mut items = RlpReader::list(cell, "whitelist").ok()?;
         loop {
             let item = items.next_str("entry").ok()?;
@@ -66,7 +70,7 @@ impl Whitelist {
         }
     }
 
-    /// Reads `[hash, ..]`.
+    /// Adds the entries of a cell `[hash, ..]`.
     fn read_unlimited(&mut self, cell: &[u8]) -> Option<()> {
         let mut items = RlpReader::list(cell, "whitelist").ok()?;
         while !items.is_empty() {

@@ -1,5 +1,5 @@
-//! Votes on a new federation, up to its proposal (RSKIP-419). The hand-over to the new federation, and
-//! commits under older rules, are not simulated.
+//! Votes on a new federation, up to its proposal (RSKIP-419): the federation's voters create a pending federation, add its members, and
+//! commit it, or roll it back. The hand-over to the new federation, and commits under older rules, are not simulated.
 
 use alloc::vec::Vec;
 
@@ -17,11 +17,15 @@ use crate::evm::precompiles::abi::Arg;
 use crate::evm::precompiles::hd_wallet::compress;
 use crate::types::insert_sorted;
 
+/// Name of the cell with the open votes.
 const ELECTION: &str = "federationElection";
+/// The vote is counted, and carried out if it has won.
 const DONE: i64 = 1;
+// Error codes of the methods; the meaning of most depends on the method.
+
 /// The caller is not authorised or has voted already, or keys are invalid.
 const REFUSED: i64 = -10;
-/// A federation is already pending, or none is.
+/// A federation is already pending (`createFederation`), or none is pending (the other methods).
 const PENDING: i64 = -1;
 /// A federation awaits activation, or a key is already used, or there are too few members.
 const NOT_READY: i64 = -2;
@@ -58,27 +62,28 @@ fn vote(bridge: &mut Bridge<'_>, proposal: &VotedCall) -> BridgeResult {
     if !bridge.is_any(voters) {
         return code(REFUSED);
     }
-    let mut open = Election::default();
-    let dry = bridge.carry_out(proposal, true, &mut open)?;
-    if dry != DONE {
-        return code(dry);
+    // The check changes neither cells nor this empty election.
+    let checked = bridge.carry_out(proposal, true, &mut Election::default())?;
+    if checked != DONE {
+        return code(checked);
     }
     let mut election = Election::read(bridge, ELECTION, voters)?;
-    let mut answer = dry;
+    let mut result = checked;
     if !election.vote(proposal, caller) {
-        answer = REFUSED;
+        result = REFUSED;
     } else if let Some(winner) = election.winner(voters) {
-        answer = bridge.carry_out(&winner, false, &mut election)?;
+        result = bridge.carry_out(&winner, false, &mut election)?;
         if let Some(winner) = election.winner(voters) {
             election.close(&winner);
         }
     }
     election.save(bridge, ELECTION);
-    code(answer)
+    code(result)
 }
 
 impl Bridge<'_> {
-    /// Carries out a proposal, or with `dry` only checks whether it could be carried out.
+    /// Carries out a proposal and closes the votes in `election`, or with `dry` only checks whether it could be carried out. Returns
+    /// [`DONE`] or an error code.
     fn carry_out(
         &mut self,
         proposal: &VotedCall,
@@ -95,6 +100,7 @@ impl Bridge<'_> {
         }
     }
 
+    /// Creates a pending federation without members.
     fn create_pending(&mut self, dry: bool, election: &mut Election) -> i64 {
         if self.pending_members().is_some() {
             return PENDING;
@@ -102,12 +108,12 @@ impl Bridge<'_> {
         if self.proposed_federation().is_some() {
             return PROPOSED;
         }
-        let old = !self.named("oldFederation").is_empty();
+        let has_old = !self.named("oldFederation").is_empty();
         let new = Federation::stored("newFederation", &mut |slot| self.read(slot));
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         match new {
-            Some(new) if old && !new.is_active(constants, rules, height) => return NOT_READY,
-            Some(_) if old => return MISMATCH,
+            Some(new) if has_old && !new.is_active(constants, rules, height) => return NOT_READY,
+            Some(_) if has_old => return MISMATCH,
             _ => {}
         }
         if !dry {
@@ -117,6 +123,7 @@ impl Bridge<'_> {
         DONE
     }
 
+    /// Adds a member with these keys, for BTC, RSK and MST, to the pending federation.
     fn add_member(&mut self, dry: bool, keys: [&[u8]; 3]) -> i64 {
         let [Some(btc), Some(rsk), Some(mst)] =
             keys.map(|key| compress(key).and_then(|key| key.as_slice().try_into().ok()))
@@ -134,6 +141,7 @@ impl Bridge<'_> {
         DONE
     }
 
+    /// Makes the pending federation, whose hash the voters have named, the proposed one.
     fn commit_pending(
         &mut self,
         dry: bool,
@@ -162,6 +170,7 @@ impl Bridge<'_> {
         Ok(DONE)
     }
 
+    /// Writes the proposed federation, and its event.
     fn propose(&mut self, members: Vec<FederationMember>) -> Result<(), NativeFailure> {
         let block = self.call.block;
         let created = block.timestamp.saturating_mul(1_000);
@@ -172,6 +181,7 @@ impl Bridge<'_> {
         self.log_commit(&proposed)
     }
 
+    /// Writes the event of a commit: BTC keys and address of the active and of the new federation, and the height of activation.
     fn log_commit(&mut self, new: &Federation) -> Result<(), NativeFailure> {
         let old = self.active_federation();
         let keys = |federation: &Federation| -> Vec<u8> {
@@ -186,6 +196,7 @@ impl Bridge<'_> {
         Ok(())
     }
 
+    /// Removes the pending federation.
     fn roll_pending_back(&mut self, dry: bool, election: &mut Election) -> i64 {
         if self.pending_members().is_none() {
             return PENDING;
@@ -197,7 +208,7 @@ impl Bridge<'_> {
         DONE
     }
 
-    /// Writes the pending federation, or removes it. Its version cell stays.
+    /// Writes the pending federation, or removes it for `None`. The version cell is written in either case.
     fn save_pending(&mut self, members: Option<&[FederationMember]>) {
         let cell = members.map(encode_pending).unwrap_or_default();
         self.save_named("pendingFederation", cell);

@@ -1,4 +1,5 @@
-//! Open votes of the Bridge.
+//! Open votes of the Bridge, as its cells store them. Voters vote for a call of a function of the Bridge; a call with the votes of more than
+//! half of them wins.
 
 use alloc::vec::Vec;
 
@@ -51,7 +52,7 @@ impl VotedCall {
     }
 }
 
-/// The open votes of one kind.
+/// The open votes of one kind: each proposed call with the accounts that have voted for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Election(Vec<(VotedCall, Vec<Address>)>);
 
@@ -88,7 +89,7 @@ impl Election {
         Some(Self(votes))
     }
 
-    /// Writes the cell. Without open votes it holds an empty list.
+    /// Writes the cell: an empty list if there are no open votes.
     pub(super) fn save(self, bridge: &mut Bridge<'_>, cell: &str) {
         let mut votes: Vec<(Vec<i8>, &VotedCall, &[Address])> = Vec::new();
         for (proposal, voters) in &self.0 {
@@ -127,11 +128,12 @@ impl Election {
         won.map(|(proposal, _)| proposal.clone())
     }
 
+    /// Removes a proposal with its votes.
     pub(super) fn close(&mut self, proposal: &VotedCall) {
         self.0.retain(|(open, _)| open != proposal);
     }
 
-    /// Closes all votes.
+    /// Removes all proposals.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

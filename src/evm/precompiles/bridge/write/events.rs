@@ -38,7 +38,7 @@ pub(super) const UNION_PERMISSIONS: B256 =
     b256!("fd79aa37951edf622ef3d0a58665034675cf32e364213a1a7579448cc650d70e");
 
 impl Bridge<'_> {
-    /// Writes the log of an event. The address, if any, is an indexed topic.
+    /// Writes the log of an event. The address, if any, is an indexed topic. `words` and `tails` are the data as [`encode`] takes them.
     pub(super) fn event(
         &mut self,
         event: B256,
@@ -51,6 +51,7 @@ impl Bridge<'_> {
         self.write_log(topics, encode(words, tails));
     }
 
+    /// Writes the log of `updateCollections`.
     pub(super) fn log_update(&mut self) {
         let caller = self.caller();
         if self.has(Rule::Rskip146) {

@@ -1,5 +1,5 @@
-//! New Bitcoin headers of the regression test network, where the difficulty is constant and times are not
-//! checked.
+//! The Bridge's methods that add Bitcoin headers to its cells. They are simulated for the regression test network only, where the
+//! difficulty is constant and times are not checked.
 
 use alloy_primitives::{B256, U256};
 
@@ -15,7 +15,7 @@ use crate::evm::precompiles::abi::Arg;
 
 /// Least seconds between two headers received by `receiveHeader`, which is open to all callers.
 const INTERVAL: i64 = 300;
-/// Most blocks that a new header may be below the best one.
+/// Most blocks that a header for `receiveHeader` may be below the best header.
 const MAX_DEPTH: i64 = 25;
 /// Name of the cell with the time of the last header received by `receiveHeader`.
 const LAST: &str = "receiveHeadersLastTimestamp";
@@ -34,16 +34,19 @@ impl NewHeader {
         self.stored(U256::ZERO, 0).previous()
     }
 
+    /// The header as the store has it. `work` is the chain work up to this header.
     fn stored(&self, work: U256, height: i64) -> StoredHeader {
         StoredHeader { work, height, header: self.0 }
     }
 }
 
+/// The target that a header states, in compact form.
 fn bits(header: &[u8; HEADER]) -> u32 {
     header.get(72..).and_then(|rest| rest.first_chunk()).map_or(0, |bits| u32::from_le_bytes(*bits))
 }
 
-/// The target of compact bits. `None` if it is negative or has more than 256 bits.
+/// The target in compact form as a number: 3 bytes of mantissa, whose top bit is a sign, and 1 byte of length. `None` if the number is
+/// zero, negative or has more than 256 bits.
 fn target(bits: u32) -> Option<U256> {
     let mantissa = bits & 0x007f_ffff;
     if bits & 0x0080_0000 != 0 || mantissa == 0 {
@@ -59,7 +62,7 @@ fn target(bits: u32) -> Option<U256> {
 
 /// Expected number of hashes for a target.
 fn work(target: U256) -> U256 {
-    // 2^256 / (target + 1), in 256 bits.
+    // 2^256 / (target + 1), computed as (2^256 - target - 1) / (target + 1) + 1, which fits 256 bits.
     let next = target.saturating_add(U256::from(1));
     (!target).checked_div(next).unwrap_or_default().saturating_add(U256::from(1))
 }
@@ -74,7 +77,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// Adds a header whose parent is in the store. `None` if it breaks a rule.
+    /// Adds a header whose parent is in the store. `None` if the header breaks a rule.
     fn add_header(&mut self, new: &NewHeader) -> Result<Option<()>, NativeFailure> {
         let head = self.btc_head()?;
         if head.header == new.0 {
@@ -82,8 +85,8 @@ impl Bridge<'_> {
         }
         let Some(parent) = self.btc_block(&new.previous()) else { return Ok(None) };
         let limit = target(MAX_BITS).unwrap_or_default();
-        let own = target(bits(&new.0)).filter(|target| !target.is_zero() && *target <= limit);
-        let Some(target) = own.filter(|target| hash_number(&double_sha256(&new.0)) <= *target) else {
+        let stated = target(bits(&new.0)).filter(|target| !target.is_zero() && *target <= limit);
+        let Some(target) = stated.filter(|target| hash_number(&double_sha256(&new.0)) <= *target) else {
             return Ok(None);
         };
         if bits(&parent.header) != bits(&new.0) {
@@ -120,7 +123,8 @@ impl Bridge<'_> {
     }
 }
 
-/// `receiveHeader`: 0, or a code for why the header is refused.
+/// `receiveHeader`: 0, or an error code: -1 if the last header came less than [`INTERVAL`] ago, -2 if the header is too far below the best
+/// one, -3 if the store does not have its parent, -4 if the store has the header, -20 if it has a wrong length, -99 if it breaks a rule.
 pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let Ok(header) = args.first().map_or(&[][..], Arg::bytes).try_into() else { return code(-20) };
     bridge.check_network("receiveHeader")?;

@@ -1,4 +1,4 @@
-//! Edits of the whitelist.
+//! The Bridge's methods that edit the whitelist of Bitcoin addresses. They return 1, or an error code.
 
 use alloc::vec::Vec;
 
@@ -18,29 +18,32 @@ const INVALID: i64 = -2;
 /// The address is already listed or not listed, or the list is already disabled.
 const UNCHANGED: i64 = -1;
 
+/// Whether the caller may edit the list.
 fn authorised(bridge: &Bridge<'_>) -> bool {
     bridge.call.caller == Some(bridge.constants.whitelist_voter)
 }
 
+/// Writes the cells of the list. The reference node writes the list even if it has not changed.
 fn save(bridge: &mut Bridge<'_>, list: &Whitelist) {
-    let mut once = Vec::new();
+    let mut one_off = Vec::new();
     let mut unlimited = Vec::new();
     for (hash, amount) in &list.entries {
         match amount {
             Some(amount) => {
-                rlp::put_str(&mut once, hash);
-                rlp::put_u64(&mut once, *amount);
+                rlp::put_str(&mut one_off, hash);
+                rlp::put_u64(&mut one_off, *amount);
             }
             None => rlp::put_str(&mut unlimited, hash),
         }
     }
-    rlp::put_u64(&mut once, list.disable_height);
-    bridge.save_named("lockWhitelist", rlp::list_of([once.as_slice()]));
+    rlp::put_u64(&mut one_off, list.disable_height);
+    bridge.save_named("lockWhitelist", rlp::list_of([one_off.as_slice()]));
     if bridge.has(Rule::Rskip87) {
         bridge.save_named("unlimitedLockWhitelist", rlp::list_of([unlimited.as_slice()]));
     }
 }
 
+/// Adds an address with its amount (see [`Whitelist::entries`]), unless it is listed.
 fn add(bridge: &mut Bridge<'_>, hash: [u8; 20], amount: Option<u64>) -> BridgeResult {
     if !authorised(bridge) {
         return code(UNAUTHORISED);
@@ -54,6 +57,7 @@ fn add(bridge: &mut Bridge<'_>, hash: [u8; 20], amount: Option<u64>) -> BridgeRe
     code(if new { 1 } else { UNCHANGED })
 }
 
+/// The hash160 in the address of the first argument.
 fn hash(bridge: &Bridge<'_>, args: &[Arg<'_>]) -> Option<[u8; 20]> {
     hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes))
 }
@@ -92,8 +96,8 @@ pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Bri
     }
 }
 
-/// `setLockWhitelistDisableBlockDelay`: the delay is in Bitcoin blocks from the best one, in 32-bit
-/// arithmetic.
+/// `setLockWhitelistDisableBlockDelay`: the list is not applied from a number of Bitcoin blocks above the best one on. The height is
+/// computed in 32 bits, as in the reference node.
 pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let head = i32::try_from(bridge.btc_head()?.height).map_err(|_| NativeFailure::Failed)?;
     if !authorised(bridge) {
@@ -106,6 +110,7 @@ pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> 
     }
     let delay = args.first().and_then(Arg::signed).and_then(|delay| i32::try_from(delay).ok());
     let height = head.wrapping_add(delay.ok_or(NativeFailure::Failed)?);
+    // A delay that is negative or that overflows gives no later height.
     let later = u64::try_from(height).ok().filter(|_| height > head);
     list.disable_height = later.unwrap_or(list.disable_height);
     save(bridge, &list);

@@ -1,4 +1,5 @@
-//! Bridge methods that write.
+//! Bridge methods that write cells, as far as they are simulated; `methods.rs` names the function of each. Most return a number, which is
+//! an error code if negative.
 
 pub(super) mod change;
 mod election;
@@ -30,8 +31,8 @@ impl Bridge<'_> {
     }
 
     /// Whether the caller is one of these accounts.
-    fn is_any(&self, of: &[Address]) -> bool {
-        self.call.caller.is_some_and(|caller| of.contains(&caller))
+    fn is_any(&self, accounts: &[Address]) -> bool {
+        self.call.caller.is_some_and(|caller| accounts.contains(&caller))
     }
 
     /// Whether the caller is a member of the active or the retiring federation.

@@ -1,4 +1,5 @@
-//! Checks of peg-ins and signatures. What follows the checks is not simulated.
+//! The Bridge's methods about peg-ins and signatures, up to their checks: a call that a check refuses has its result, and a call that
+//! passes them is not simulated.
 
 use alloy_primitives::Address;
 
@@ -9,7 +10,8 @@ use crate::consensus::Rule;
 use crate::consensus::bitcoin::{double_sha256, reversed};
 use crate::evm::precompiles::abi::Arg;
 
-/// `registerBtcTransaction`: a transaction that was processed before or has too few confirmations is ignored.
+/// `registerBtcTransaction`: a Bitcoin transaction that was processed before or has too few confirmations is ignored. Before RSKIP-199
+/// only federation members may call.
 pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let public = bridge.has(Rule::Rskip199);
     if !public && !bridge.is_federator() {
@@ -42,8 +44,8 @@ pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'
     }
 }
 
-/// `registerFastBridgeBtcTransaction`: returns a code for invalid addresses, and for callers other than the
-/// liquidity provider's contract.
+/// `registerFastBridgeBtcTransaction`, a peg-in that a liquidity provider has paid in advance: returns -900 for invalid addresses, -300 if
+/// the caller is no contract, and -301 if the caller is not the provider's contract.
 pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let [_, _, _, _, refund, contract, provider, _] = args else { return Err(NativeFailure::Failed) };
     if ![refund, provider].iter().all(|address| bridge.is_address(address.bytes())) {
@@ -59,8 +61,8 @@ pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>])
 }
 
 impl Bridge<'_> {
-    /// Whether the bytes are an address version of this network and a hash. Before RSKIP-284 further bytes
-    /// may follow.
+    /// Whether the bytes are the version byte of an address of this network and a hash of 20 bytes. Before RSKIP-284 further bytes
+    /// may follow, and versions from 0x80 on, which Java reads as negative, are refused.
     fn is_address(&self, bytes: &[u8]) -> bool {
         let long_enough = if self.has(Rule::Rskip284) { bytes.len() == 21 } else { bytes.len() >= 21 };
         let version = bytes.first().is_some_and(|first| {

@@ -1,4 +1,4 @@
-//! `releaseBtc`: requests a peg-out.
+//! `releaseBtc`: requests a peg-out, which puts bitcoins of the value sent into the queue (`queue.rs`).
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use alloy_primitives::U256;
 
 use super::super::NativeFailure;
 use super::super::address;
-use super::super::queue::{PegoutRequest, WEI, satoshi};
+use super::super::queue::{PegoutRequest, WEI_PER_SATOSHI, satoshi};
 use super::super::session::{Bridge, BridgeResult};
 use super::events::{RECEIVED, RECEIVED_OLD, REJECTED};
 use crate::consensus::Rule;
@@ -28,7 +28,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Bridg
         if !bridge.has(Rule::Rskip185) {
             return Err(NativeFailure::Failed);
         }
-        bridge.reject(Reason::CallerContract);
+        bridge.log_rejected(Reason::CallerContract);
         return Ok(None);
     }
     // A local call has no signature from which to recover the key.
@@ -36,11 +36,12 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Bridg
     let key = run.transaction.recover_public_key().ok_or(NativeFailure::Failed)?;
     let to = hash160(&compressed(&key));
     let amount = satoshi(&bridge.call.value);
-    match bridge.refusal(amount)? {
+    match bridge.rejection(amount)? {
         Some(reason) if bridge.has(Rule::Rskip185) => {
             bridge.refund()?;
-            bridge.reject(reason);
+            bridge.log_rejected(reason);
         }
+        // Before RSKIP-185 the Bridge keeps the value of a rejected request.
         Some(_) => {}
         None => {
             let transaction = bridge.has(Rule::Rskip146).then(|| run.transaction.hash().0);
@@ -48,7 +49,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Bridg
             queue.push(PegoutRequest { to, amount, transaction });
             bridge.save_queue(&queue);
             if bridge.has(Rule::Rskip185) {
-                bridge.receive(&to);
+                bridge.log_received(&to);
             }
         }
     }
@@ -64,13 +65,14 @@ fn compressed(key: &[u8; 64]) -> Vec<u8> {
 }
 
 impl Bridge<'_> {
-    /// Why the amount is refused, if it is. From RSKIP-219 on the minimum is inclusive and covers the fee;
+    /// The reason to log_rejected an amount in satoshi, if there is one. From RSKIP-219 on the minimum is inclusive and covers the fee;
     /// before, it was a constant and exclusive.
-    fn refusal(&mut self, amount: u64) -> Result<Option<Reason>, NativeFailure> {
+    fn rejection(&mut self, amount: u64) -> Result<Option<Reason>, NativeFailure> {
         if !self.has(Rule::Rskip219) {
             let low = amount <= self.constants.legacy_minimum_pegout;
             return Ok(low.then_some(Reason::LowAmount));
         }
+        // The reference node estimates the fee of a transaction with two inputs and two outputs.
         let fee = self.pegout_fee(2, 2)?;
         let needed = fee.saturating_add(fee.saturating_mul(self.constants.pegout_gap) / 100);
         let minimum = self.constants.minimum_pegout.max(needed);
@@ -85,7 +87,8 @@ impl Bridge<'_> {
         if self.has(Rule::Rskip427) { self.call.value } else { U256::from(satoshi(&self.call.value)) }
     }
 
-    fn reject(&mut self, reason: Reason) {
+    /// Writes the event of a rejected request.
+    fn log_rejected(&mut self, reason: Reason) {
         let words = [Some(self.event_amount()), Some(U256::from(reason as u64))];
         self.event(REJECTED, Some(self.caller()), &words, &[]);
     }
@@ -93,7 +96,7 @@ impl Bridge<'_> {
     /// Returns the value to the caller. Before RSKIP-427 the Bridge kept what was less than a satoshi.
     fn refund(&mut self) -> Result<(), NativeFailure> {
         let (value, caller) = (self.call.value, self.caller());
-        let whole = U256::from(satoshi(&value)).saturating_mul(U256::from(WEI));
+        let whole = U256::from(satoshi(&value)).saturating_mul(U256::from(WEI_PER_SATOSHI));
         let amount = if self.has(Rule::Rskip427) { value } else { whole };
         match self.host.transfer(Self::own(), caller, amount) {
             true => Ok(()),
@@ -101,7 +104,8 @@ impl Bridge<'_> {
         }
     }
 
-    fn receive(&mut self, to: &[u8; 20]) {
+    /// Writes the event of a request that was queued; `to` is the hash160 of the destination.
+    fn log_received(&mut self, to: &[u8; 20]) {
         let sender = Some(self.caller());
         if self.has(Rule::Rskip326) {
             let text = address::of_key(self.constants, to);

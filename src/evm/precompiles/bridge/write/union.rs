@@ -1,4 +1,5 @@
-//! The union contract: its address, its cap, the amount it borrows, and its events.
+//! The union bridge contract (RSKIP-502), a second bridge to Bitcoin, which borrows RBTC of this Bridge: its address, its locking cap, the
+//! amount it has borrowed, and its events. Below, it is called the union contract.
 
 use alloc::vec::Vec;
 
@@ -13,7 +14,7 @@ use super::events::{UNION_CAP, UNION_PERMISSIONS, UNION_RELEASED, UNION_REQUESTE
 use crate::evm::precompiles::abi::{Arg, is_negative};
 use crate::types::rlp;
 
-/// Most bytes of an event.
+/// Most bytes of the super event or base event, data that the union contract stores in the Bridge (RSKIP-529).
 const MAX_EVENT: usize = 128;
 /// The caller is not the union contract.
 const UNAUTHORISED: i64 = -1;
@@ -21,20 +22,24 @@ const UNAUTHORISED: i64 = -1;
 const INVALID: i64 = -2;
 /// The transfer is disabled.
 const DISABLED: i64 = -3;
+/// Name of the cell with the borrowed wei.
 const BORROWED: &str = "weisTransferredToUnionBridge";
+/// Name of the cell with the permission to borrow.
 const REQUESTS: &str = "unionBridgeRequestEnabled";
+/// Name of the cell with the permission to give back.
 const RELEASES: &str = "unionBridgeReleaseEnabled";
 
 impl Bridge<'_> {
     /// Fails unless the caller is the union voter at this index.
-    fn only(&self, who: usize) -> Result<(), NativeFailure> {
-        let voter = self.constants.union_voters.get(who);
+    fn only(&self, index: usize) -> Result<(), NativeFailure> {
+        let voter = self.constants.union_voters.get(index);
         match voter.is_some() && voter.copied() == self.call.caller {
             true => Ok(()),
             false => Err(NativeFailure::Failed),
         }
     }
 
+    /// Whether the caller is the union contract.
     fn is_union(&mut self) -> bool {
         Some(self.union_contract()) == self.call.caller
     }
@@ -54,6 +59,7 @@ impl Bridge<'_> {
         number(&self.hashed(name)).is_none_or(|on| on == 1)
     }
 
+    /// Writes both permissions and their event; `by` is the account in the event.
     fn switch(&mut self, requests: bool, releases: bool, by: Address) {
         self.save_hashed(REQUESTS, number_cell(u64::from(requests)));
         self.save_hashed(RELEASES, number_cell(u64::from(releases)));
@@ -61,6 +67,7 @@ impl Bridge<'_> {
         self.event(UNION_PERMISSIONS, Some(by), &words, &[]);
     }
 
+    /// Writes the cell of a super event or base event.
     fn set_event(&mut self, name: &str, data: &[u8]) -> BridgeResult {
         if !self.is_union() || data.len() > MAX_EVENT {
             return Err(NativeFailure::Failed);
@@ -121,16 +128,17 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Br
     code(0)
 }
 
-/// `releaseUnionBridgeRbtc`: takes back the value sent. If it is refused, it is returned to the caller.
+/// `releaseUnionBridgeRbtc`: takes back the value sent, or returns it to the caller if the union contract may not give it back.
 pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let (caller, value) = (bridge.caller(), bridge.call.value);
-    let answer = take_back(bridge, value);
-    if answer != 0 && !value.is_zero() && !bridge.host.pay(Bridge::own(), caller, value) {
+    let result = take_back(bridge, value);
+    if result != 0 && !value.is_zero() && !bridge.host.pay(Bridge::own(), caller, value) {
         return Err(NativeFailure::Failed);
     }
-    code(answer)
+    code(result)
 }
 
+/// Subtracts the value from the borrowed amount. Returns 0 or an error code.
 fn take_back(bridge: &mut Bridge<'_>, value: U256) -> i64 {
     if !bridge.is_union() {
         return UNAUTHORISED;
@@ -142,6 +150,7 @@ fn take_back(bridge: &mut Bridge<'_>, value: U256) -> i64 {
         return INVALID;
     }
     match bridge.union_amount(BORROWED).unwrap_or_default().checked_sub(value) {
+        // More than was borrowed: the Bridge withdraws both permissions.
         None => {
             bridge.switch(false, false, Bridge::own());
             INVALID

@@ -1,4 +1,4 @@
-//! `updateCollections`: federators trigger the Bridge's pending work.
+//! `updateCollections`: members of the federation trigger the Bridge's pending work, such as the next batch of peg-outs.
 //!
 //! The method is simulated only while the federation has no coins to spend, because coins come from peg-ins, which
 //! are not simulated.
@@ -12,11 +12,11 @@ use super::events::COMMIT_FAILED;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
 
-/// Number of requests that one call tries, before RSKIP-271.
+/// Number of peg-out requests that one call tries, before RSKIP-271.
 const TRIES: usize = 30;
 /// The empty RLP list.
 const EMPTY: u8 = 0xc0;
-/// Cells of the validation of a proposed federation.
+/// Names of the cells with the Bitcoin transactions by which a proposed federation is validated (RSKIP-419).
 const VALIDATION: [&str; 4] =
     ["svpFundTxHashUnsigned", "svpFundTxSigned", "svpSpendTxHashUnsigned", "svpSpendTxWaitingForSignatures"];
 
@@ -36,7 +36,8 @@ pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeRes
 }
 
 impl Bridge<'_> {
-    /// Writes a list cell back (an absent one as an empty list) and returns whether it has items.
+    /// Writes a cell with a list back, as the reference node does with each list that it has read; a cell that is not set becomes an
+    /// empty list. Returns whether the list has items.
     pub(super) fn keep_list(&mut self, name: &str) -> bool {
         let cell = self.named(name);
         let empty = matches!(cell.as_ref(), [] | [EMPTY]);
@@ -44,8 +45,8 @@ impl Bridge<'_> {
         !empty
     }
 
-    /// Serves the peg-out queue. Without coins no batch is made. If the queue is empty, the next batch is
-    /// postponed.
+    /// Does the part of the work on the peg-out queue that needs no coins: no batch is made, and if the queue is empty when a batch is
+    /// due, the next one is due an interval later.
     fn serve_queue(&mut self) -> Result<(), NativeFailure> {
         let mut queue = self.queue()?;
         let coins = self.has_coins();
@@ -69,7 +70,7 @@ impl Bridge<'_> {
         Ok(())
     }
 
-    /// Peg-outs that wait for confirmations. There are none, because none are made.
+    /// Writes the lists of peg-outs that wait for confirmations back. The lists are empty, because no peg-outs are made.
     fn keep_confirmations(&mut self) -> Result<(), NativeFailure> {
         let mut waiting = self.keep_list("releaseTransactionSet");
         if self.has(Rule::Rskip146) {
@@ -81,6 +82,7 @@ impl Bridge<'_> {
         }
     }
 
+    /// Writes the list of peg-outs that wait for signatures back. No peg-out joins it, because none waits for confirmations.
     fn confirm(&mut self) -> Result<(), NativeFailure> {
         self.keep_list("rskTxsWaitingFS");
         Ok(())
@@ -101,7 +103,8 @@ impl Bridge<'_> {
         }
     }
 
-    /// The proposed federation must prove within a period that it can spend. Without coins it cannot.
+    /// Drops the proposed federation at the end of the period in which it must prove that it can spend. Without coins it cannot prove
+    /// this earlier.
     fn validate(&mut self) -> Result<(), NativeFailure> {
         let Some(proposed) = self.proposed_federation() else { return Ok(()) };
         let end = proposed.block.saturating_add(self.constants.validation_period);
@@ -115,6 +118,7 @@ impl Bridge<'_> {
         Ok(())
     }
 
+    /// Removes the proposed federation and its validation, and writes the event.
     fn drop_proposed(&mut self, proposed: &Federation) -> Result<(), NativeFailure> {
         let script = proposed.redeem_script(self.constants, self.call.rules);
         let height = U256::from(self.call.block.number);

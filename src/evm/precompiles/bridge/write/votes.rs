@@ -1,4 +1,4 @@
-//! Votes that change one cell: the fee and the locking cap.
+//! The Bridge's methods by which voters change one cell: the fee of Bitcoin transactions and the locking cap.
 
 use super::super::NativeFailure;
 use super::super::federation::{number, number_cell};
@@ -9,10 +9,11 @@ use crate::evm::precompiles::abi::Arg;
 
 /// Highest fee per 1,000 bytes that can be voted, in satoshi.
 const MAX_FEE: i64 = 5_000_000;
-/// The caller may not vote, or the number is out of range.
+/// The caller may not vote, or the number does not fit 64 bits.
 const REFUSED: i64 = -10;
 
-/// `voteFeePerKbChange`: 1 if the vote is counted.
+/// `voteFeePerKbChange`: 1 if the vote is counted; -1 for a fee of zero or less, or a second vote for the same fee; -2 above [`MAX_FEE`];
+/// -10 if the caller may not vote, or the number has more than 64 bits.
 pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     const ELECTION: &str = "feePerKbElection";
     let voters = bridge.constants.fee_voters;
