@@ -1,4 +1,4 @@
-//! A run of one message: the outermost frame and its result.
+//! A run of a local call or a transaction: the outermost frame, which this file opens, and its result. `frame.rs` runs the frames.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,7 +25,8 @@ pub struct FirstFrame {
     pub from: Option<Address>,
     /// Callee, or `None` for a creation.
     pub to: Option<Address>,
-    /// Value in wei. A local call's sender that has less is overdrawn, as in the reference node.
+    /// Value in wei. If the sender of a local call has less, its balance becomes negative in the reference node; here it counts as
+    /// overdrawn ([`RunContext::overdrawn`](super::RunContext::overdrawn)).
     pub value: U256,
     /// Call data, or initialisation code.
     pub data: Bytes,
@@ -72,6 +73,7 @@ impl<S: EvmState> Machine<'_, S> {
         self.run_first(frame_input, from, to)
     }
 
+    /// Opens the outermost frame and runs all frames.
     fn run_first(
         &mut self,
         frame_input: FrameInput,
@@ -115,6 +117,7 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
+    /// The outermost frame of a call of an account.
     fn first_call(&mut self, first: FirstFrame, to: Address) -> FrameInput {
         let Ok(loaded) = self.evm.ctx.journaled_state.load_account_with_code(to);
         let info = &loaded.data.info;
@@ -134,7 +137,7 @@ impl<S: EvmState> Machine<'_, S> {
         }))
     }
 
-    /// In the reference node, a creation by a transaction does not check whether the address is taken, and
+    /// The outermost frame of a local call that creates a contract. The reference node does not check whether the address is taken, and
     /// takes over the account there. Only an overridden nonce leads to such an address; the run is then
     /// aborted.
     fn first_creation(&mut self, first: FirstFrame) -> Result<FrameInput, Abort> {
@@ -156,8 +159,8 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(FrameInput::Create(Box::new(inputs)))
     }
 
-    /// A creation by a transaction takes over the account at its address; before RSKIP-174 the account also
-    /// lost its balance. The address is computed from the sender's nonce before the transaction incremented
+    /// The outermost frame of a transaction that creates a contract. The creation takes over the account at its address; before
+    /// RSKIP-174 the account also lost its balance. The address is computed from the sender's nonce before the transaction incremented
     /// it.
     fn transaction_creation(&mut self, first: FirstFrame) -> FrameInput {
         let keeps_balance = self.evm.ctx.chain.rules.has(Rule::Rskip174);
@@ -201,6 +204,7 @@ impl<S: EvmState> Machine<'_, S> {
         destroyed.saturating_mul(SELFDESTRUCT_REFUND)
     }
 
+    /// The result of the outermost frame.
     fn end(&mut self, result: FrameResult) -> FrameEnd {
         let result = result.into_interpreter_result();
         let logs = self.evm.ctx.journaled_state.take_logs();

@@ -1,7 +1,8 @@
-//! The keys that each operation touches for the purposes of parallel lists (RSKIP-144), in one table.
+//! The state keys that each operation touches. RSKIP-144 lets a block divide its transactions into lists that can run in parallel, and
+//! touches decide whether two lists are independent.
 //!
 //! Two transactions in different parallel lists must not touch the same key if one of them writes it. The
-//! reference node counts every key that its repository is asked for, at the time of the request. Touches of
+//! reference node counts every key that it requests from its repository of accounts, at the time of the request. Touches of
 //! reverted frames are kept. The result therefore depends on how far an operation proceeds before it fails.
 //! An operation computes its price, pays it, checks its conditions, and then moves value and loads code. Requests made
 //! before a failure count; those that would follow do not.
@@ -57,6 +58,7 @@ pub(crate) enum Touch {
     CallCode(Address),
     /// A transaction or a call that runs transfers value. Even a transfer of zero creates a missing account.
     Transfer {
+        /// The payer.
         from: Address,
         /// The payee: the account in whose context the code will run.
         to: Address,
@@ -88,6 +90,7 @@ pub(crate) enum Touch {
     Inspected(Address),
     /// A cell is read. SSTORE also reads its cell, to compute its price.
     CellRead(Address, U256),
+    /// A cell is written.
     CellWritten(Address, U256),
 }
 

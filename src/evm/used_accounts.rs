@@ -1,4 +1,4 @@
-//! Report of the accounts that a local call uses, taken from the journal.
+//! Report of the accounts that a local call uses, for tracers such as `prestateTracer`; taken from `revm`'s journal when the run has ended.
 
 use alloy_primitives::{Bytes, KECCAK256_EMPTY};
 use revm::Database as _;

@@ -1,4 +1,4 @@
-//! Creation of the native contracts' accounts in the block that activates them.
+//! Creation of the native contracts' accounts in the block that activates them, before its first transaction.
 
 use alloy_primitives::Address;
 
@@ -6,8 +6,8 @@ use crate::consensus::genesis_state::{FIRST_NATIVE_CONTRACTS, NATIVE_CONTRACTS};
 use crate::consensus::{Network, Rule};
 use crate::state::{Account, World};
 
-/// Creates the accounts of the native contracts that a block activates. An existing account of the first
-/// group is kept; one of the other groups is replaced by an empty one.
+/// Creates the accounts of the native contracts that a block activates. RSKIP-126 activates those that exist since genesis: an account at
+/// such an address is kept. An account at the address of a contract that a later rule activates is replaced by an empty one.
 pub(super) fn activate(world: &mut World, network: &Network, number: u64) {
     let activates = |rule| network.activation(rule) == Some(number);
     if activates(Rule::Rskip126) {

@@ -1,4 +1,5 @@
-//! Execution of a block on its parent's state, and comparison of the result with the header.
+//! Execution of a block on its parent's state, and comparison of the result with the header. RSKIP-144 divides the transactions of a block
+//! into lists: parallel ones, which are independent of each other, then a sequential one, which ends with the REMASC transaction.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -26,7 +27,7 @@ pub const PRICE_CAP: u64 = 100;
 /// A block to execute.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockInput<'a> {
-    /// Header of the block. Only the fields visible to instructions, the number, the edges and the
+    /// Header of the block. Only the fields visible to instructions, the number, the edges (ends of the parallel lists) and the
     /// transactions root are used.
     pub header: &'a Header,
     /// Transactions of the block; the REMASC transaction is the last one.
@@ -133,6 +134,7 @@ pub fn execute_in(
     executed
 }
 
+/// Executes the block; its ancestry is already watched if the observer wants it.
 fn run(
     context: &BlockContext<'_>,
     parent_state: &Trie,
@@ -162,13 +164,15 @@ fn run(
     Ok(run.finish(sequential.world.commit(), fees))
 }
 
+/// The lists of a block and the state before its first transaction.
 struct BlockStart {
     /// The parallel lists.
     lists: Vec<Range<usize>>,
     /// The first transaction of the sequential list.
     start: usize,
-    /// The parent's state, with the changes that a fork makes.
+    /// The parent's state, with the accounts of native contracts that the block activates.
     world: World,
+    /// The gas limits of the lists.
     limits: ListLimits,
 }
 
@@ -191,8 +195,8 @@ impl BlockStart {
     }
 }
 
-/// The state before the transaction of a block at an index: after the fork's changes and the transactions before it, in the
-/// order of the block. The transactions of parallel lists see only those of their own list.
+/// The state before the transaction of a block at an index: after the activation of native contracts and the earlier transactions of the
+/// block. The transactions of parallel lists see only those of their own list.
 #[cfg(all(feature = "catalogue", feature = "local"))]
 pub(crate) fn state_before(
     context: &BlockContext<'_>,
@@ -229,7 +233,7 @@ pub fn check_block(
     header: &Header,
     network: &Network,
 ) -> Result<(), Vec<Mismatch>> {
-    // Before RSKIP-126, the state root in headers is that of another trie.
+    // Before RSKIP-126, the state root in headers is that of the older trie format.
     let state = network
         .active(Rule::Rskip126, header.number)
         .then(|| Mismatch::between("stateRoot", header.state_root, executed.state.root()))
@@ -288,11 +292,12 @@ pub(super) fn check_price(context: &BlockContext<'_>, transaction: &Transaction)
 }
 
 /// Recovers the sender of a transaction and checks that its signature is valid on the network. The reference
-/// node checks the signature last. The order only decides which error is reported.
+/// node checks the signature after the other rules; the order only decides which error is reported.
 pub(super) fn sender_of(network: &Network, transaction: &Transaction) -> Result<Address, SenderError> {
     transaction.recover_sender(network.chain_id)
 }
 
+/// A running execution of a block, with the results of the transactions so far.
 struct BlockRun<'a, 'b> {
     context: &'a BlockContext<'b>,
     block: &'a BlockInput<'a>,
@@ -306,7 +311,7 @@ struct BlockRun<'a, 'b> {
 /// The state before a transaction, for an observer.
 struct StateBefore {
     world: World,
-    /// The record of keys around the transaction.
+    /// The keys that were recorded before the transaction, to which its own are added at its end.
     around: Option<Access>,
 }
 
@@ -338,7 +343,8 @@ impl BlockRun<'_, '_> {
             list.world.track_touches();
             let watched = self.watch(&mut list);
             let run = self.list(&mut list, range.clone(), true);
-            // The keys of a failed list are reported too: a run on a part of the state may fail because a cell is missing.
+            // The keys of a failed list are reported too: a run on a part of the state may fail because a cell is missing, and the
+            // observer then learns which.
             self.report(&mut list, range.end.saturating_sub(1), watched);
             run?;
             let touches = list.world.take_touches();
@@ -357,6 +363,7 @@ impl BlockRun<'_, '_> {
         Ok(sequential)
     }
 
+    /// Executes the transactions of a list at these indices. `parallel` says that this is a parallel list.
     fn list(
         &mut self,
         list: &mut TransactionList,
@@ -370,6 +377,7 @@ impl BlockRun<'_, '_> {
         Ok(())
     }
 
+    /// Executes one transaction, reports it to the observer and records its result.
     fn transaction(
         &mut self,
         list: &mut TransactionList,
@@ -389,11 +397,12 @@ impl BlockRun<'_, '_> {
             None => sender_of(self.context.network, transaction).map_err(|error| refused(error.into()))?,
         };
         let item = IndexedTransaction { index, transaction, sender };
-        // A parallel list is reported as a whole.
+        // The keys of a parallel list are reported together.
         let watched = !parallel && self.watch(list);
         let before = self.watch_state(list, index);
         let inspector = self.observer.inspector(index);
         let end = list.execute(self.context, item, inspector).map_err(refused);
+        // From RSKIP-144 on, REMASC gets the fees at the end of the block (`run_remasc`): parallel lists would all write its account.
         if let (Ok(end), false) = (&end, are_parallel(self.context.rules)) {
             list.world.credit(&REMASC_ADDRESS, end.fee);
         }
@@ -409,7 +418,7 @@ impl BlockRun<'_, '_> {
         Ok(())
     }
 
-    /// Starts recording keys if the observer watches them.
+    /// Starts recording keys if the observer watches them; returns whether it does.
     fn watch(&self, list: &mut TransactionList) -> bool {
         let watched = self.observer.watches_access();
         if watched {
@@ -418,6 +427,7 @@ impl BlockRun<'_, '_> {
         watched
     }
 
+    /// Reports the recorded keys if `watched`.
     fn report(&mut self, list: &mut TransactionList, index: usize, watched: bool) {
         if watched {
             self.observer.accessed(index, &list.world.take_access());
@@ -431,6 +441,7 @@ impl BlockRun<'_, '_> {
             .then(|| StateBefore { world: list.world.clone(), around: list.world.start_access_part() })
     }
 
+    /// Reports the states before and after a transaction; `used` is the state before with the keys that were used.
     fn report_state(&mut self, list: &mut TransactionList, index: usize, used: Option<(World, Access)>) {
         if let Some((mut before, access)) = used {
             self.observer.state(index, &mut before, &mut list.world, &access);
@@ -468,6 +479,7 @@ impl BlockRun<'_, '_> {
         self.senders.push(item.sender);
     }
 
+    /// Executes the REMASC transaction, reports it and records its result.
     fn remasc(&mut self, list: &mut TransactionList, index: usize) -> Result<(), BlockError> {
         let Some(transaction) = self.block.transactions.get(index) else { return Err(BlockError::Remasc) };
         let watched = self.watch(list);
@@ -483,6 +495,7 @@ impl BlockRun<'_, '_> {
         Ok(())
     }
 
+    /// The result of the block.
     fn finish(self, state: Trie, paid_fees: U256) -> ExecutedBlock {
         let created = |(transaction, sender): (&Transaction, &Address)| transaction.contract_address(sender);
         let contract_addresses = self.block.transactions.iter().zip(&self.senders).map(created).collect();
@@ -500,7 +513,8 @@ impl BlockRun<'_, '_> {
     }
 }
 
-/// Runs the REMASC transaction. If fees were not credited after each transaction, they are credited first.
+/// Runs the REMASC transaction, which distributes the fees of an older block. If fees were not credited after each transaction, they are
+/// credited first.
 pub(super) fn run_remasc(
     context: &BlockContext<'_>,
     list: &mut TransactionList,
@@ -516,6 +530,7 @@ pub(super) fn run_remasc(
     if are_parallel(context.rules) && !list.fees.is_zero() {
         list.world.credit(&REMASC_ADDRESS, list.fees);
     }
+    // The call announces the transaction to the observer. No frame is inspected: REMASC runs no code.
     let _ = observer.inspector(index);
     list.world.bump_remasc_nonce();
     list.world.create(&REMASC_ADDRESS);

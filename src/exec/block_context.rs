@@ -1,4 +1,4 @@
-//! The context shared by all transactions of a block.
+//! The context of a block that is executed or built: rules, fields and ancestors, shared by all its transactions.
 
 use alloc::vec::Vec;
 
@@ -17,8 +17,8 @@ pub trait Ancestry {
     /// The uncles of an ancestor, in the order of its list.
     fn uncles(&self, number: u64) -> Option<Vec<Header>>;
 
-    /// Total difficulty, uncles included, up to an ancestor. Only the method `getCumulativeWork` of the
-    /// BlockHeader contract uses it.
+    /// Total difficulty of the chain, uncles included, up to an ancestor. Only the method `getCumulativeWork` of the native contract
+    /// BlockHeader uses it.
     fn total_difficulty(&self, _number: u64) -> Option<U256> {
         None
     }
@@ -38,12 +38,12 @@ pub trait Ancestry {
 /// The effect of a call to a method of a native contract that this version does not implement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnUnsimulated {
-    /// The execution ends with [`BlockError::NotSimulated`](super::BlockError::NotSimulated). Its caller shows what it
-    /// observes, such as traces, of which headers commit to nothing.
+    /// The execution ends with [`BlockError::NotSimulated`](super::BlockError::NotSimulated). For callers that return what an observer
+    /// sees, such as traces: no header commits to it, so a wrong result would not be noticed.
     #[default]
     Refuse,
-    /// The call fails, and [`ExecutedBlock::unsimulated`](super::ExecutedBlock::unsimulated) names the method. Its caller
-    /// uses only what a header commits to and compares it, or makes the block itself.
+    /// The call fails, and [`ExecutedBlock::unsimulated`](super::ExecutedBlock::unsimulated) names the method. For callers that compare
+    /// the result with a header, or make the block themselves.
     Fail,
 }
 
@@ -61,7 +61,7 @@ pub struct BlockContext<'a> {
     pub interrupt: &'a dyn Fn() -> bool,
     /// The effect of a call to a method that is not implemented.
     pub unsimulated: OnUnsimulated,
-    /// Recovers the senders of the block's transactions, if they are not known and the host can do it faster.
+    /// Recovers the senders of the block's transactions with the host's threads, if the caller does not give the senders.
     pub recovery: Option<&'a dyn super::Recovery>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> BlockContext<'a> {
     }
 
     /// The fields of the block for the machine.
-    pub(super) fn setting(&self, origin: Address) -> RunEnvironment {
+    pub(super) fn run_environment(&self, origin: Address) -> RunEnvironment {
         RunEnvironment {
             chain_id: self.network.chain_id,
             number: self.environment.number,
@@ -98,6 +98,7 @@ impl<'a> BlockContext<'a> {
         }
     }
 
+    /// The context of a run at this gas price in wei.
     pub(super) fn run_context<'r>(&'r self, gas_price: U256) -> RunContext<'r> {
         let mut run = RunContext::new(self.rules, self.interrupt);
         run.gas_limit = self.environment.gas_limit;

@@ -77,6 +77,7 @@ impl Mismatch {
     }
 }
 
+/// The end of the message about a call that is not simulated: the fields that differ, if any.
 fn differing(mismatches: &[Mismatch]) -> String {
     if mismatches.is_empty() {
         String::new()
@@ -85,6 +86,7 @@ fn differing(mismatches: &[Mismatch]) -> String {
     }
 }
 
+/// The messages of all mismatches.
 fn list(mismatches: &[Mismatch]) -> String {
     use alloc::string::ToString as _;
     let parts: Vec<String> = mismatches.iter().map(Mismatch::to_string).collect();

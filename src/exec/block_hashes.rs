@@ -1,4 +1,4 @@
-//! The block hashes that a call can read.
+//! The hashes and headers of ancestors that a local call can read: by BLOCKHASH, and by the native contract for block headers.
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ pub trait BlockHashes {
         None
     }
 
-    /// Total difficulty, uncles included, up to the block at a height.
+    /// Total difficulty of the chain, uncles included, up to the block at a height.
     fn total_difficulty(&self, _number: u64) -> Option<U256> {
         None
     }

@@ -1,4 +1,5 @@
-//! Building a new block: candidates that fit and obey the rules are placed in the lists of RSKIP-144.
+//! Building a new block: candidates that fit and obey the rules are placed in the lists of RSKIP-144 (`schedule.rs`). A development chain
+//! mines such blocks.
 
 use alloc::vec::Vec;
 
@@ -109,21 +110,27 @@ pub fn build_in(
     builder.finish()
 }
 
+/// A candidate in a list, with its result.
 struct ListedTransaction<'a> {
     candidate: &'a TransactionCandidate,
     end: TransactionEnd,
 }
 
+/// A block under construction.
 struct Builder<'a, 'b> {
     context: &'a BlockContext<'b>,
+    /// Whether there are parallel lists (RSKIP-144).
     parallel: bool,
+    /// The state after all candidates so far, which run one after the other.
     list: TransactionList,
     schedule: Schedule,
+    /// The parallel lists, then the sequential one.
     lists: [Vec<ListedTransaction<'a>>; SEQUENTIAL + 1],
     dropped: Vec<(B256, TxError)>,
 }
 
 impl<'a> Builder<'a, '_> {
+    /// Runs a candidate and assigns it to a list. After an error the state is as before.
     fn add(&mut self, candidate: &'a TransactionCandidate) -> Result<(), TxError> {
         let transaction = &candidate.transaction;
         if transaction.is_remasc() {
@@ -131,7 +138,8 @@ impl<'a> Builder<'a, '_> {
         }
         check_price(self.context, transaction)?;
         let gas_limit = gas_limit(transaction);
-        // A transaction can only be dropped after its execution if it may not fit into the sequential list.
+        // A transaction is dropped after its execution only if it fits into no list, thus not into the sequential one. Only then is a
+        // copy of the state needed.
         let backup = (!self.schedule.fits(SEQUENTIAL, gas_limit)).then(|| self.backup());
         self.list.gas_used = self.schedule.used(SEQUENTIAL);
         if self.parallel {
@@ -166,10 +174,12 @@ impl<'a> Builder<'a, '_> {
         Ok(())
     }
 
+    /// The part of the state that a dropped candidate may have changed: accounts, destroyed contracts, fees.
     fn backup(&self) -> (World, alloc::collections::BTreeSet<Address>, U256) {
         (self.list.world.clone(), self.list.destroyed.clone(), self.list.fees)
     }
 
+    /// Runs the REMASC transaction and puts the block together.
     fn finish(mut self) -> Result<BuiltBlock, BlockError> {
         let remasc = Transaction::remasc(self.context.environment.number);
         let mut executed = PartialBlock::default();

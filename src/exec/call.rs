@@ -1,4 +1,4 @@
-//! `eth_call`: runs a message on the state after a block, with that block as its environment.
+//! Local calls (`eth_call`): run a message on the state after a block, with that block as the environment.
 
 use alloy_primitives::{Address, Bytes, U256};
 
@@ -99,8 +99,8 @@ pub struct CallContext<'a> {
 }
 
 /// Runs a message. If data are missing, the run continues with zeros to find more missing data, and ends in
-/// [`CallStop::Missing`] with all of them. Its result is then discarded. The inspector is told of no frame if a native contract
-/// is called directly, or if the gas is below the intrinsic gas.
+/// [`CallStop::Missing`] with all of them. Its result is then discarded. The inspector gets no frame if a native contract is called
+/// directly, or if the gas is below the intrinsic gas.
 pub fn call<'a>(
     context: &CallContext<'_>,
     message: &CallMessage,
@@ -119,7 +119,7 @@ pub fn call<'a>(
     let mut run = run_context(context, message.gas_price, limits);
     run.inspector = inspector;
     let origin = message.from.unwrap_or(Address::ZERO);
-    let mut machine = Machine::new(recorder, setting(context, origin), run);
+    let mut machine = Machine::new(recorder, run_environment(context, origin), run);
     let first = FirstFrame {
         from: message.from,
         to: message.to,
@@ -129,8 +129,8 @@ pub fn call<'a>(
     };
     let native = message.to.and_then(|to| Precompile::at(&to, context.rules));
     let ended = match native {
-        Some(native) => machine.run_direct(native, &first).map(|end| settle_direct(end, limit, gas)),
-        None => machine.run(first).map(|end| settle(end, limit)),
+        Some(native) => machine.run_direct(native, &first).map(|end| outcome_of_direct_call(end, limit, gas)),
+        None => machine.run(first).map(|end| outcome_of_run(end, limit)),
     };
     check_attempt(limits, ended.as_ref().err())?;
     #[cfg(feature = "local")]
@@ -140,11 +140,13 @@ pub fn call<'a>(
     Ok(CallResult::new(ended.map_err(stop)?, complete))
 }
 
-/// An attempt that ended early is not over, whatever data were missing until then: the whole run finds more.
+/// Reports an attempt that ended early as interrupted, even if data are missing: the run without the limits of an attempt finds all
+/// missing data.
 fn check_attempt(limits: &RunLimits<'_>, abort: Option<&Abort>) -> Result<(), CallStop> {
     if limits.is_attempt && abort == Some(&Abort::Stopped) { Err(CallStop::Interrupted) } else { Ok(()) }
 }
 
+/// Refuses overrides of native contracts, whose code cannot be replaced.
 pub(super) fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Result<(), OverrideError> {
     match overrides.accounts.keys().find(|address| Precompile::at(address, rules).is_some()) {
         Some(address) => Err(OverrideError::Precompile(*address)),
@@ -152,7 +154,8 @@ pub(super) fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Resu
     }
 }
 
-pub(super) fn setting(context: &CallContext<'_>, origin: Address) -> RunEnvironment {
+/// The fields of the block for the machine.
+pub(super) fn run_environment(context: &CallContext<'_>, origin: Address) -> RunEnvironment {
     RunEnvironment {
         chain_id: context.chain_id,
         number: context.block.number,
@@ -163,6 +166,7 @@ pub(super) fn setting(context: &CallContext<'_>, origin: Address) -> RunEnvironm
     }
 }
 
+/// The context of a run at this gas price in wei.
 pub(super) fn run_context<'a>(
     context: &CallContext<'_>,
     gas_price: U256,
@@ -176,9 +180,9 @@ pub(super) fn run_context<'a>(
     run
 }
 
-/// Result of a direct call of a native contract. If the contract refuses its input, the call succeeds without
-/// output, like the receipt of such a transaction. The input is not cut to the contract's maximum length.
-fn settle_direct(end: DirectCallResult, limit: u64, gas: u64) -> CallOutcome {
+/// The outcome of a direct call of a native contract. If the contract fails, the call succeeds without output, as the receipt of such a
+/// transaction says. `limit` is the gas limit of the call, `gas` the part of it after the intrinsic gas.
+fn outcome_of_direct_call(end: DirectCallResult, limit: u64, gas: u64) -> CallOutcome {
     let output = match end.outcome {
         DirectOutcome::Done(output) => output,
         DirectOutcome::Failed => Bytes::new(),
@@ -192,8 +196,8 @@ fn out_of_gas(limit: u64) -> CallOutcome {
     CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: limit }
 }
 
-/// Result of a run. Gas used is the gas spent, minus refunds of at most half of it.
-fn settle(end: FrameEnd, limit: u64) -> CallOutcome {
+/// The outcome of a run with this gas limit. Gas used is the gas spent, minus refunds of at most half of it.
+fn outcome_of_run(end: FrameEnd, limit: u64) -> CallOutcome {
     let spent = limit.saturating_sub(end.gas_left);
     match end.failure {
         Some(None) => CallOutcome::Revert { output: end.output, gas_used: spent },
@@ -205,6 +209,7 @@ fn settle(end: FrameEnd, limit: u64) -> CallOutcome {
     }
 }
 
+/// The reason of an aborted run, for the caller.
 pub(super) fn stop(abort: Abort) -> CallStop {
     match abort {
         Abort::Stopped => CallStop::Interrupted,

@@ -1,4 +1,4 @@
-//! Analysed code that the calls on a chain share.
+//! The interface to a cache of analysed code, which the calls on a chain share. Analysis finds the jump targets of code.
 
 use core::fmt::Debug;
 

@@ -60,6 +60,7 @@ pub fn estimate(
     search.run(cap)
 }
 
+/// The balance of an account in wei, overrides included.
 fn balance(context: &CallContext<'_>, overrides: &StateOverride, address: Address) -> Result<U256, CallStop> {
     let state = OverriddenState::new(context.state, overrides);
     match state.account(&address) {
@@ -73,6 +74,7 @@ fn balance(context: &CallContext<'_>, overrides: &StateOverride, address: Addres
     }
 }
 
+/// The search for the lowest gas limit with which a message succeeds.
 struct GasSearch<'a, 'l> {
     context: &'a CallContext<'a>,
     message: &'a CallMessage,
@@ -83,9 +85,10 @@ struct GasSearch<'a, 'l> {
 }
 
 impl GasSearch<'_, '_> {
+    /// Searches the lowest limit up to `cap`.
     fn run(&self, cap: u64) -> Result<Estimate, CallStop> {
         let mut spent = GasMeter::default();
-        let outcome = self.attempt(cap, Some(&mut spent))?;
+        let outcome = self.run_with(cap, Some(&mut spent))?;
         let used = match outcome {
             CallOutcome::Success { gas_used, .. } => match spent.gas {
                 // Refunds are credited after all gas has been paid.
@@ -95,7 +98,7 @@ impl GasSearch<'_, '_> {
             CallOutcome::Revert { output, .. } => return Ok(Estimate::Revert { output }),
             CallOutcome::Halt { reason, .. } => return Ok(Estimate::Halt { reason, cap }),
         };
-        // The gas spent is sufficient, unless a call gets less than it asked for and the code depends on it.
+        // The gas spent is sufficient, unless a call then gets less gas than it requests, and the code depends on that.
         let used = used.min(cap);
         if self.succeeds(used)? {
             return Ok(Estimate::Gas(used));
@@ -103,9 +106,10 @@ impl GasSearch<'_, '_> {
         self.narrow(used, cap)
     }
 
-    /// Searches the lowest limit above `fails` that succeeds. `works` is known to succeed.
+    /// Searches the lowest limit that succeeds, between `fails`, which fails, and `works`, which succeeds.
     fn narrow(&self, mut fails: u64, mut works: u64) -> Result<Estimate, CallStop> {
-        // Usually only a little gas is missing, so try growing steps first, then bisect.
+        // Usually only a little gas is missing, for instance a call's stipend of 2,300, so steps that double come first, and then
+        // bisection.
         let mut stride = (fails / 64).max(2_300);
         loop {
             let probe = fails.saturating_add(stride);
@@ -130,10 +134,11 @@ impl GasSearch<'_, '_> {
     }
 
     fn succeeds(&self, gas: u64) -> Result<bool, CallStop> {
-        Ok(matches!(self.attempt(gas, None)?, CallOutcome::Success { .. }))
+        Ok(matches!(self.run_with(gas, None)?, CallOutcome::Success { .. }))
     }
 
-    fn attempt(&self, gas: u64, spent: Option<&mut GasMeter>) -> Result<CallOutcome, CallStop> {
+    /// Runs the message with this gas limit. `spent` measures the gas of the outermost frame.
+    fn run_with(&self, gas: u64, spent: Option<&mut GasMeter>) -> Result<CallOutcome, CallStop> {
         let message = CallMessage { gas: Some(gas), ..self.message.clone() };
         let inspector = spent.map(|spent| spent as &mut dyn Inspector);
         let mut overrides = Cow::Borrowed(self.overrides);
@@ -146,6 +151,7 @@ impl GasSearch<'_, '_> {
         Ok(result.into_outcome())
     }
 
+    /// The intrinsic gas of the message.
     fn intrinsic(&self) -> u64 {
         intrinsic_gas(&self.message.data, self.message.to.is_none(), self.context.rules)
     }
@@ -154,7 +160,9 @@ impl GasSearch<'_, '_> {
 /// Gas spent by the outermost frame, before refunds.
 #[derive(Default)]
 struct GasMeter {
+    /// Number of open frames.
     depth: usize,
+    /// `None` until the outermost frame has ended.
     gas: Option<u64>,
 }
 

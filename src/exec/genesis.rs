@@ -1,4 +1,4 @@
-//! Block 0 and its state.
+//! Block 0 and its state, with which an executed chain begins.
 
 use crate::consensus::{Genesis, GenesisError, Network};
 use crate::trie::Trie;

@@ -1,4 +1,5 @@
-//! Interrupts of block execution by the host: a time limit, or a program that is about to exit.
+//! The interface by which a host interrupts the mining and import of blocks: because of a time limit, or because the program is about to
+//! exit.
 
 use alloc::sync::Arc;
 use core::fmt;

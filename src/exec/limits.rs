@@ -1,4 +1,4 @@
-//! Limits of one run.
+//! Limits of one run, and the host's settings for calls.
 
 /// Highest gas limit of a call, as in the reference node (`rpc.callGasCap`).
 pub const CALL_GAS_CAP: u64 = 10_000_000;
@@ -23,12 +23,12 @@ pub struct RunLimits<'a> {
     pub max_keys: usize,
     /// Whether an estimate needs the sender to have the value and the gas; see [`CallPolicy::checks_funds`].
     pub checks_funds: bool,
-    /// Called every few thousand instructions; `true` ends the run.
+    /// Called every few thousand instructions; the run ends if it returns `true`.
     pub interrupt: &'a dyn Fn() -> bool,
-    /// Whether the run ends as interrupted before anything that takes more than a fraction of a millisecond between two
-    /// calls of `interrupt`.
+    /// Whether the run is an attempt: it calls `interrupt` after fractions of a millisecond, and ends as interrupted before anything
+    /// that takes longer.
     pub is_attempt: bool,
-    /// Analysed code of earlier runs. A run does not read code from the state that is found here.
+    /// Analysed code of earlier runs, which a run takes instead of reading the code from the state.
     pub codes: Option<&'a dyn super::CodeCache>,
 }
 
@@ -46,7 +46,7 @@ impl Default for RunLimits<'_> {
     }
 }
 
-/// JSON-RPC code of a call that reverts, as in the reference node. Geth's is 3.
+/// JSON-RPC error code of a call that reverts, as in the reference node. Geth's code is 3.
 pub const REVERTED: i32 = -32015;
 
 /// Settings of the host for calls.

@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `call`, `block_hashes`, `code_cache`, `recorder`, `result`, `stop`, `limits`, `estimate` | local calls |
-//! | `simulation` | several transactions on the state of a call |
+//! | `simulation` | several calls that run as transactions, one after the other, on the state of a call |
 //! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost`, `run_end` | one transaction: rules, run, fee, receipt |
 //! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |

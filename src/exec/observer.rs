@@ -1,4 +1,5 @@
-//! Observation of the execution of a block.
+//! Observation of the execution of a block: a [`BlockObserver`], such as a tracer or a recorder of witnesses, gets transactions, frames,
+//! states and the keys that were used.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 use core::cell::RefCell;
@@ -30,7 +31,7 @@ pub trait BlockObserver {
     /// its last transaction.
     fn accessed(&mut self, _index: usize, _access: &Access) {}
 
-    /// Reports, once after the execution, the numbers of the ancestors that were read, and of those whose uncles were.
+    /// Reports, once after the execution, the numbers of the ancestors whose headers were read, and of those whose uncles were read.
     fn ancestors(&mut self, _headers: &BTreeSet<u64>, _uncles: &BTreeSet<u64>) {}
 
     /// Whether to report [`Self::state`] for the transaction at this index, which takes a copy of the state before it.
@@ -45,8 +46,8 @@ pub trait BlockObserver {
     /// REMASC pays this amount (wei) to an account, in the transaction that just started.
     fn remasc_payment(&mut self, _to: Address, _value: U256) {}
 
-    /// The transaction at this index has run, and the state is the one after it, fee included. Called before all that
-    /// is reported of the transaction otherwise.
+    /// The transaction at this index has run; `state` is the state after it, fee included. Called before [`Self::accessed`],
+    /// [`Self::state`] and [`Self::executed`].
     #[cfg(feature = "catalogue")]
     fn ended(&mut self, _index: usize, _executed: &Executed<'_>, _state: &mut dyn LiveState) {}
 
@@ -92,6 +93,7 @@ impl<'a> WatchedAncestry<'a> {
         Self { inner, headers: RefCell::default(), uncles: RefCell::default() }
     }
 
+    /// Reports the ancestors that were read.
     pub(super) fn report(self, observer: &mut dyn BlockObserver) {
         observer.ancestors(&self.headers.into_inner(), &self.uncles.into_inner());
     }

@@ -13,24 +13,26 @@ use crate::evm::{EvmAccount, EvmState, ReadyCode};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};
 
-/// Proof that no data were missing in a run.
+/// Proof that no data were missing in a run: only [`ReadRecord::finish`] makes it, and a result of a call needs it (`result.rs`).
 pub(super) struct Complete(());
 
-/// The values that runs have read, and the keys that they could not read.
+/// How many values runs have read, and the keys that they could not read.
 #[derive(Default)]
 pub(super) struct ReadRecord {
+    /// Number of reads.
     read: usize,
     missing: BTreeSet<StateKey>,
+    /// The first key whose proven value does not decode.
     corrupt: Option<(StateKey, Corrupt)>,
 }
 
 impl ReadRecord {
-    /// Whether something could not be read, so that results are discarded.
+    /// Whether a value could not be read, so that results are discarded.
     pub(super) fn is_incomplete(&self) -> bool {
         self.corrupt.is_some() || !self.missing.is_empty()
     }
 
-    /// Returns the proof that nothing was missing, or an error with what was.
+    /// Returns the proof that no data were missing, or an error with the missing keys.
     pub(super) fn finish(&self, max_keys: usize) -> Result<Complete, CallStop> {
         if let Some((key, fault)) = &self.corrupt {
             return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
@@ -60,24 +62,28 @@ impl ReadRecord {
         }
     }
 
+    /// Whether the run should end, because its result will be discarded or refused.
     fn exhausted(&self, max_missing: usize, max_keys: usize) -> bool {
         self.corrupt.is_some() || self.missing.len() >= max_missing || self.read > max_keys
     }
 }
 
-/// State and block hashes, and a record of what a run could not read.
+/// The state and the block hashes below a run, and the record of its reads.
 pub(super) struct ReadRecorder<'a> {
     state: &'a dyn StateReader,
     hashes: &'a dyn BlockHashes,
     overrides: &'a StateOverride,
+    /// The sender of the call, whose account the call creates.
     sender: Option<Address>,
+    /// Contracts that earlier transactions of the block destroyed, in a simulation.
     destroyed: Option<&'a BTreeSet<Address>>,
     max_missing: usize,
     max_keys: usize,
     record: ReadRecord,
     /// For each code hash, an account with this code and the length of the code. Filled when accounts are
-    /// read. The values are shared only so that all maps by hash are the same machine code.
+    /// read. The values are in an `Arc` only so that all maps by hash have the same type, and thus the same machine code.
     codes: BTreeMap<B256, Arc<(Address, u32)>>,
+    /// The cache of analysed code.
     ready: Option<&'a dyn super::CodeCache>,
 }
 
@@ -108,12 +114,12 @@ impl<'a> ReadRecorder<'a> {
         Self { record, destroyed: Some(destroyed), ..self }
     }
 
-    /// The values that were read, and the keys that could not be read.
+    /// The record of the reads, for the next run of a simulation.
     pub(super) fn into_record(self) -> ReadRecord {
         self.record
     }
 
-    /// Returns the proof that nothing was missing, or an error with what was.
+    /// Returns the proof that no data were missing, or an error with the missing keys.
     pub(super) fn finish(&self) -> Result<Complete, CallStop> {
         self.record.finish(self.max_keys)
     }
@@ -200,12 +206,12 @@ impl EvmState for ReadRecorder<'_> {
         self.ready?.get(&code_hash)
     }
 
-    /// Code that the state does not have was read as empty and is not kept. Neither is that of an override: callers can
-    /// make up any number of such codes.
+    /// Caches code, except code that the state does not have, which was read as empty, and code of an override: callers can make up any
+    /// number of such codes.
     fn keep_code(&mut self, code_hash: B256, code: ReadyCode) {
-        let is_made_up = self.overrides.accounts.values().any(|over| over.code.is_some());
+        let overrides_code = self.overrides.accounts.values().any(|over| over.code.is_some());
         let is_whole = code.size() > 0 && code.size() == self.code_size(code_hash);
-        if let Some(ready) = self.ready.filter(|_| is_whole && !is_made_up) {
+        if let Some(ready) = self.ready.filter(|_| is_whole && !overrides_code) {
             ready.keep(code_hash, code);
         }
     }

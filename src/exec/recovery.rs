@@ -1,4 +1,4 @@
-//! Recovery of many senders at once by the host: the core has no threads.
+//! The interface by which a host recovers many senders at once on several threads, which the core does not have.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -15,7 +15,8 @@ pub trait Recovery: fmt::Debug + Send + Sync {
     fn senders(&self, transactions: &[Transaction], chain_id: u64) -> Vec<Option<Address>>;
 }
 
-/// The senders of all transactions; `None` if one of them has none, so that the caller finds out which and why.
+/// The senders of all transactions. `None` if one transaction has no valid signature: the caller then recovers them one by one, and
+/// reports which and why.
 pub(super) fn all_senders(
     recovery: &dyn Recovery,
     transactions: &[Transaction],

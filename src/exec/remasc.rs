@@ -1,4 +1,5 @@
-//! The REMASC transaction, which distributes the fees of a mature block.
+//! The REMASC transaction at the end of each block. It distributes the fees of the block that is just old enough (mature): this file reads
+//! that block, its uncles and REMASC's cells, `remasc_share.rs` computes the payments, and this file makes them.
 
 use alloc::vec::Vec;
 
@@ -20,7 +21,7 @@ use crate::types::{Header, Log, REMASC_ADDRESS};
 #[error("ancestor block {0} or its uncles are not known")]
 pub struct UnknownAncestor(pub u64);
 
-/// First topic of a payment's log.
+/// First topic of a payment's log, in ASCII.
 const TOPIC: &[u8] = b"mining_fee_topic";
 
 /// Slot of the cell with this name: the name in ASCII, right-aligned.
@@ -52,11 +53,12 @@ pub(super) fn distribute(
         }
         write_ledger(world, &ledger);
     }
+    // The list of siblings is no longer used. The reference node writes an empty RLP list in every block.
     world.set_cell(&REMASC_ADDRESS, &slot("siblings"), Bytes::from_static(&[0xc0]));
     Ok(logs)
 }
 
-/// The block whose fees are distributed, with the uncles of the same height that its descendants include.
+/// The block whose fees are distributed, with the uncles of the same height (siblings) that its descendants list.
 fn rewarded(ancestry: &dyn Ancestry, number: u64) -> Result<RewardedBlock, UnknownAncestor> {
     let header = ancestry.header(number).ok_or(UnknownAncestor(number))?;
     let mut siblings = Vec::new();
@@ -87,10 +89,12 @@ fn rewarded(ancestry: &dyn Ancestry, number: u64) -> Result<RewardedBlock, Unkno
     })
 }
 
+/// The account that a header's fees are paid to.
 fn miner(header: &Header) -> Address {
     header.coinbase.unwrap_or_default()
 }
 
+/// Reads REMASC's balances from its cells.
 fn read_ledger(world: &mut World) -> Ledger {
     let mut number = |name| world.word(&REMASC_ADDRESS, &slot(name));
     Ledger {
@@ -102,7 +106,7 @@ fn read_ledger(world: &mut World) -> Ledger {
     }
 }
 
-/// Stores the numbers without leading zeros, and removes cells with zero. The flag is always one byte.
+/// Writes the cells that the reference node writes: numbers without leading zeros, where zero removes the cell, and the flag as one byte.
 fn write_ledger(world: &mut World, ledger: &Ledger) {
     let mut put = |name, value: U256| world.set_word(&REMASC_ADDRESS, &slot(name), value);
     put("rewardBalance", ledger.reward);
@@ -118,6 +122,7 @@ fn write_ledger(world: &mut World, ledger: &Ledger) {
     }
 }
 
+/// The log of a payment for the fees of this block.
 fn payment_log(block: B256, to: Address, amount: U256) -> Log {
     let mut data = ListBuf::with_capacity(72);
     put_str(data.items(), block.as_slice());

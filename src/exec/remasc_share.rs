@@ -1,4 +1,5 @@
-//! Shares of a mature block's fees: pure arithmetic. All divisions round down.
+//! Shares of a mature block's fees, which REMASC pays (`remasc.rs`): pure arithmetic. All divisions round down. The reward of a block is a
+//! part of all fees collected so far, so that fees are spread over later blocks.
 
 use alloc::vec::Vec;
 
@@ -13,7 +14,8 @@ const LABS_DIVISOR: u64 = 5;
 const FEDERATION_DIVISOR: u64 = 100;
 /// Miners of the blocks that included uncles receive one part in this number.
 const PUBLISHERS_DIVISOR: u64 = 10;
-/// Miners lose one part in this number after a violation of the selection rule.
+/// Miners lose one part in this number of a reward if the block rewarded before violated the selection rule
+/// ([`RewardedBlock::breaks_selection`]).
 const PUNISHMENT_DIVISOR: u64 = 10;
 /// An uncle's miner loses one part in this number for each block by which its inclusion was late.
 const LATE_DIVISOR: u64 = 20;
@@ -26,8 +28,11 @@ const MEMBER_MINIMUM_PAYABLE_GAS: u64 = 50_000;
 pub(super) struct RewardedBlock {
     pub(super) number: u64,
     pub(super) hash: B256,
+    /// Fees of its transactions, in wei.
     pub(super) fees: U256,
+    /// Number of uncles that it lists.
     pub(super) uncles: u32,
+    /// The account of its miner.
     pub(super) coinbase: Address,
     /// Uncles of the same height, in the order in which descendants include them.
     pub(super) siblings: Vec<Sibling>,
@@ -36,20 +41,26 @@ pub(super) struct RewardedBlock {
 /// An uncle of the same height.
 pub(super) struct Sibling {
     pub(super) hash: B256,
+    /// Fees of its transactions, in wei.
     pub(super) fees: U256,
+    /// Number of uncles that it lists.
     pub(super) uncles: u32,
+    /// The account of its miner.
     pub(super) coinbase: Address,
-    /// Miner of the block that includes it.
+    /// The account of the miner whose block includes the sibling.
     pub(super) publisher: Address,
-    /// Number of blocks by which its inclusion was late.
+    /// Number of blocks by which its inclusion was late; 0 in the next block.
     pub(super) late: u64,
 }
 
 /// Balances that REMASC keeps between blocks, in wei, and flags for those that were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
+    /// Collected fees that are not paid yet.
     pub(super) reward: U256,
+    /// All that was burned so far: it stays on REMASC's account for good.
     pub(super) burned: U256,
+    /// Shares of the federation that were too small to be paid.
     pub(super) federation: U256,
     /// Whether the last rewarded block's siblings violated the selection rule.
     pub(super) broken: bool,
@@ -59,6 +70,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    /// Adds to the burned amount.
     fn burn(&mut self, amount: U256) {
         self.burned = self.burned.saturating_add(amount);
         self.burned_written = true;
@@ -89,8 +101,8 @@ pub(super) fn shares(
     ledger.broken_written = true;
     let mut reward = part(ledger.reward, params.remasc_span);
     let minimum = context.environment.minimum_gas_price;
-    let bounded = context.rules.has(Rule::Rskip85);
-    if bounded && reward < times(minimum, MINIMUM_PAYABLE_GAS) {
+    let has_minimum = context.rules.has(Rule::Rskip85);
+    if has_minimum && reward < times(minimum, MINIMUM_PAYABLE_GAS) {
         return out;
     }
     ledger.reward = ledger.reward.saturating_sub(reward);
@@ -102,7 +114,7 @@ pub(super) fn shares(
     reward = reward.saturating_sub(cut);
 
     let cut = part(reward, FEDERATION_DIVISOR);
-    let least = bounded.then(|| times(minimum, MEMBER_MINIMUM_PAYABLE_GAS));
+    let least = has_minimum.then(|| times(minimum, MEMBER_MINIMUM_PAYABLE_GAS));
     pay_federation(cut, federation, least, ledger, &mut out);
     reward = reward.saturating_sub(cut);
 
@@ -114,8 +126,8 @@ pub(super) fn shares(
     out
 }
 
-/// Pays the federation. The last member receives the remainder of the division. Shares below the minimum stay
-/// in the ledger.
+/// Pays its share `cut` to the federation. The last member receives the remainder of the division. If the members' shares are below
+/// `least`, the whole share stays in the ledger.
 fn pay_federation(
     cut: U256,
     members: &[Address],
@@ -141,6 +153,7 @@ fn pay_federation(
     }
 }
 
+/// Pays the miner of a block without siblings.
 fn pay_alone(
     mut reward: U256,
     rewarded: &RewardedBlock,
@@ -156,6 +169,7 @@ fn pay_alone(
     out.push(Payment { to: rewarded.coinbase, amount: reward });
 }
 
+/// Pays the miners of a block and of its siblings, and those whose blocks include the siblings.
 fn pay_with_siblings(
     reward: U256,
     rewarded: &RewardedBlock,
@@ -169,14 +183,14 @@ fn pay_with_siblings(
     let mining = reward.saturating_sub(publishing);
     let per_publisher = part(publishing, siblings);
     let mut per_miner = part(mining, miners);
-    let lost = publishing.saturating_sub(times(per_publisher, siblings));
-    let lost_too = mining.saturating_sub(times(per_miner, miners));
+    let publishing_rest = publishing.saturating_sub(times(per_publisher, siblings));
+    let mining_rest = mining.saturating_sub(times(per_miner, miners));
     let punishment = if punished { part(per_miner, PUNISHMENT_DIVISOR) } else { U256::ZERO };
     per_miner = per_miner.saturating_sub(punishment);
 
     out.extend(rewarded.siblings.iter().map(|s| Payment { to: s.publisher, amount: per_publisher }));
-    ledger.burn(lost);
-    ledger.burn(lost_too);
+    ledger.burn(publishing_rest);
+    ledger.burn(mining_rest);
     for sibling in &rewarded.siblings {
         let late = part(times(per_miner, sibling.late), LATE_DIVISOR);
         out.push(Payment { to: sibling.coinbase, amount: per_miner.saturating_sub(late) });
@@ -205,6 +219,7 @@ fn part(amount: U256, divisor: u64) -> U256 {
     amount.checked_div(U256::from(divisor)).unwrap_or_default()
 }
 
+/// `amount * factor`, saturating.
 fn times(amount: U256, factor: u64) -> U256 {
     amount.saturating_mul(U256::from(factor))
 }

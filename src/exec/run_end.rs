@@ -1,4 +1,5 @@
-//! The run of a transaction, mined or simulated: its first frame, and its result besides the state.
+//! The run of a transaction, mined or simulated: its outermost frame, and its result besides the state. `transaction.rs` and
+//! `simulation.rs` use it.
 
 use alloc::vec::Vec;
 
@@ -12,12 +13,14 @@ use crate::types::{Log, Transaction};
 pub(super) struct RunEnd {
     /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub(super) failure: Option<Option<HaltReason>>,
+    /// Return data, revert data, or the code of the new contract.
     pub(super) output: Bytes,
     pub(super) logs: Vec<Log>,
     /// Gas used before refunds.
     pub(super) spent: u64,
+    /// Gas used after refunds, as the receipt states it.
     pub(super) gas_used: u64,
-    /// Gas that is paid for. If a native contract threw, all gas is paid for, which the receipt does not
+    /// Gas that is paid for. If a native contract that was called directly failed, all gas is paid for, which the receipt does not
     /// show.
     pub(super) gas_paid: u64,
     /// Whether the value was transferred.
@@ -53,7 +56,7 @@ impl RunEnd {
         }
     }
 
-    /// The result of a direct call of a native contract, which had this part of the gas limit. If the contract throws, the
+    /// The result of a direct call of a native contract, for which `gas` of the gas limit was left. If the contract fails, the
     /// transaction counts as a success, costs its whole gas limit, and the value is not transferred.
     pub(super) fn of_native(end: DirectCallResult, limit: u64, gas: u64) -> Self {
         let gas_used = limit.saturating_sub(gas.saturating_sub(end.price));
@@ -94,6 +97,7 @@ pub(super) fn report_payments(
     end.payments.iter().for_each(|(to, value)| inspector.payment(native.address(), *to, *value));
 }
 
+/// A log of a run in the form of receipts.
 pub(super) fn receipt_log(log: alloy_primitives::Log) -> Log {
     let (topics, data) = log.data.split();
     Log { address: log.address, topics, data }

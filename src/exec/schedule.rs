@@ -1,4 +1,5 @@
-//! Assignment of transactions to the lists of a new block (RSKIP-144), based on the keys they read and wrote.
+//! Assignment of transactions to the lists of a new block (RSKIP-144): parallel lists, which must not depend on each other, and a
+//! sequential one, which runs after them. A transaction depends on a list that has written a key it reads or writes, or read one it writes.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -17,8 +18,11 @@ pub(super) struct Schedule {
     limits: ListLimits,
     /// Gas used in each list.
     used: [u64; SEQUENTIAL + 1],
+    /// The last list that has written each key.
     writers: BTreeMap<AccessKey, usize>,
+    /// The lists that have read each key.
     readers: BTreeMap<AccessKey, BTreeSet<usize>>,
+    /// The list of each sender's later transactions.
     senders: BTreeMap<Address, usize>,
 }
 
@@ -28,7 +32,7 @@ pub(super) struct Placed<'a> {
     pub(super) gas_limit: u64,
     pub(super) gas_used: u64,
     pub(super) touches: &'a Touches,
-    /// Whether it called the Bridge or REMASC.
+    /// Whether it called the Bridge or REMASC, which only the sequential list may.
     pub(super) shared: bool,
 }
 
@@ -95,6 +99,7 @@ impl Schedule {
         }
     }
 
+    /// The parallel list with the least gas used into which a gas limit fits; else the sequential list.
     fn emptiest(&self, gas_limit: u64) -> usize {
         let open = (0..SEQUENTIAL).filter(|list| self.fits(*list, gas_limit));
         open.min_by_key(|list| (self.used(*list), *list)).unwrap_or(SEQUENTIAL)

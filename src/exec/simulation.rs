@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::call::{CallContext, check_overrides, run_context, setting, stop};
+use super::call::{CallContext, check_overrides, run_context, run_environment, stop};
 use super::limits::RunLimits;
 use super::recorder::{ReadRecord, ReadRecorder};
 use super::run_end::{RunEnd, first_frame, report_payments};
@@ -221,7 +221,7 @@ impl<'a> Simulation<'a> {
         }
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         run.transaction = Some(RunTransaction { index, transaction });
-        let mut machine = Machine::new(recorder, setting(context, sender), run);
+        let mut machine = Machine::new(recorder, run_environment(context, sender), run);
         let ended = match native {
             Some(native) => machine.run_direct(native, &first).map(|end| {
                 report_payments(native, &end, of_native);

@@ -282,7 +282,7 @@ impl TransactionList {
         run.inspector = inspector.map(|inspector| -> &'a mut dyn Inspector { inspector });
         let index = u32::try_from(item.index).unwrap_or(u32::MAX);
         run.transaction = Some(RunTransaction { index, transaction: item.transaction });
-        Machine::new(state, context.setting(item.sender), run)
+        Machine::new(state, context.run_environment(item.sender), run)
     }
 
     fn run_code(

@@ -10,13 +10,13 @@ use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
 
 use super::padded;
 
-/// The sum of two points.
+/// The sum of two points; `None` if one is not on the curve.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
     Some(encode(decode(input, 0)? + decode(input, 64)?))
 }
 
-/// The product of a point and an unsigned 256-bit number.
+/// The product of a point and an unsigned 256-bit number; `None` if the point is not on the curve.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     let point = decode(input, 0)?;
@@ -24,6 +24,7 @@ pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     Some(encode(point * scalar))
 }
 
+/// Reads a point; `None` if it is not on the curve.
 fn decode(input: &[u8], offset: usize) -> Option<ProjectivePoint> {
     let xy: [u8; 64] = padded(input, offset);
     if xy.iter().all(|byte| *byte == 0) {
@@ -33,6 +34,7 @@ fn decode(input: &[u8], offset: usize) -> Option<ProjectivePoint> {
     Option::<AffinePoint>::from(AffinePoint::from_encoded_point(&encoded)).map(Into::into)
 }
 
+/// The coordinates of a point in 64 bytes; zeros for the point at infinity.
 fn encode(point: ProjectivePoint) -> Vec<u8> {
     let encoded = point.to_affine().to_encoded_point(false);
     match encoded.as_bytes().get(1..) {

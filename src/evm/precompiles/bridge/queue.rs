@@ -201,8 +201,7 @@ pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
 }
 
 /// `getEstimatedFeesForNextPegOutEvent`: the fee in satoshi of the next batch with one more request. The reference node builds that
-/// transaction (RSKIP-305). Without coins, the
-/// reference node estimates the fee from the number of inputs and outputs, as before RSKIP-305.
+/// transaction (RSKIP-305). Without coins, the reference node estimates the fee from the number of inputs and outputs, as before RSKIP-305.
 pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let waiting = bridge.queue()?.len() as u64;
     if waiting == 0 && !bridge.has(Rule::Rskip385) {
