@@ -1,4 +1,5 @@
-//! Transactions that are simulated on the state of a call, each on what the earlier ones left.
+//! Simulated transactions (`eth_simulateV1`, traced calls): calls that run as transactions on the state of a call, one after the other,
+//! each on the state that the earlier ones have changed.
 //!
 //! The changes stay in memory and no trie is written, so that a state of which only parts are known suffices. A
 //! signature is not needed, and the caller checks the rules of transactions.
@@ -28,11 +29,14 @@ use crate::types::{Log, Receipt};
 pub struct Simulation<'a> {
     state: ChangedState<'a>,
     limits: &'a RunLimits<'a>,
+    /// The reads of all runs so far.
     record: ReadRecord,
-    /// Accounts whose code comes from overrides or from simulated transactions.
+    /// Accounts whose code comes from overrides or from simulated transactions, in the form in which [`ReadRecorder`] gets overrides:
+    /// it then does not cache their code.
     made_up: StateOverride,
+    /// Contracts that the present block has destroyed.
     destroyed: BTreeSet<Address>,
-    /// Whether nothing reads the state after the next transaction.
+    /// Whether the next transaction is the last one, so that no code reads the state after it.
     ends: bool,
 }
 
@@ -70,7 +74,7 @@ type UsedAccounts = Vec<(Address, Vec<U256>)>;
 /// more of them, and its result is then discarded.
 ///
 /// # Errors
-/// Missing data; a limit; what a call is refused for. Those of `run` only if no data were missing.
+/// Missing data, a limit, or a reason to refuse a call. The errors of `run` only if no data were missing.
 pub fn simulate<'a, T>(
     state: &'a dyn StateReader,
     limits: &'a RunLimits<'a>,
@@ -85,7 +89,7 @@ pub fn simulate<'a, T>(
         ends: false,
     };
     let result = run(&mut simulation);
-    // An attempt that ended early is not over, whatever data were missing until then.
+    // An attempt that ended early counts as interrupted even if data are missing: the run without its limits finds all of them.
     if !(limits.is_attempt && matches!(result, Err(CallStop::Interrupted))) {
         simulation.record.finish(limits.max_keys)?;
     }
@@ -93,7 +97,7 @@ pub fn simulate<'a, T>(
 }
 
 impl<'a> Simulation<'a> {
-    /// Whether data are missing, so that nothing that is read now has a meaning.
+    /// Whether data are missing, so that values that are read now may be wrong, and the result will be discarded.
     pub fn is_incomplete(&self) -> bool {
         self.record.is_incomplete()
     }
@@ -102,7 +106,7 @@ impl<'a> Simulation<'a> {
     pub fn account(&mut self, address: Address) -> AccountState {
         let read = self.state.account(&address);
         let Some(account) = self.record.note(read) else { return AccountState::EMPTY };
-        // Reading it again is then a look-up in memory.
+        // The next read of the account is then a look-up in memory.
         self.state.set_account(address, account);
         account
     }
@@ -112,7 +116,7 @@ impl<'a> Simulation<'a> {
         self.ends = true;
     }
 
-    /// Begins another block.
+    /// Begins another block, in which contracts can be created again at addresses that the block before has destroyed.
     pub fn begin_block(&mut self) {
         self.destroyed.clear();
     }
@@ -131,7 +135,7 @@ impl<'a> Simulation<'a> {
             let applied = self.state.apply(*address, over);
             self.record.note(applied);
             if over.code.is_some() {
-                self.make_up(*address);
+                self.mark_made_up(*address);
             }
         }
         Ok(())
@@ -144,6 +148,7 @@ impl<'a> Simulation<'a> {
         self.state.set_account(address, account);
     }
 
+    /// Subtracts wei from an account.
     fn debit(&mut self, address: Address, value: U256) {
         let mut account = self.account(address);
         account.balance = account.balance.saturating_sub(value);
@@ -194,6 +199,8 @@ impl<'a> Simulation<'a> {
         })
     }
 
+    /// Runs a transaction whose sender has paid for its gas limit, and applies the changes. Returns the accounts that it used if the
+    /// inspector wants them.
     fn execute(
         &mut self,
         context: &CallContext<'_>,
@@ -213,10 +220,11 @@ impl<'a> Simulation<'a> {
             .after(record, &self.destroyed);
         let mut run = run_context(context, gas_price(transaction), self.limits);
         let native = transaction.to.and_then(|to| Precompile::at(&to, context.rules));
-        let mut of_native = None;
+        // The inspector of a direct call of a native contract, which gets the payments only: no frame is opened.
+        let mut payment_inspector = None;
         let watched = inspector.as_ref().is_some_and(|inspector| inspector.wants_accounts());
         match native {
-            Some(_) => of_native = inspector,
+            Some(_) => payment_inspector = inspector,
             None => run.inspector = inspector.map(|inspector| -> &mut dyn Inspector { inspector }),
         }
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -224,7 +232,7 @@ impl<'a> Simulation<'a> {
         let mut machine = Machine::new(recorder, run_environment(context, sender), run);
         let ended = match native {
             Some(native) => machine.run_direct(native, &first).map(|end| {
-                report_payments(native, &end, of_native);
+                report_payments(native, &end, payment_inspector);
                 RunEnd::of_native(end, limit, gas)
             }),
             None => machine.run_transaction(first).map(|end| RunEnd::of_code(end, limit)),
@@ -249,18 +257,19 @@ impl<'a> Simulation<'a> {
     fn report(&mut self, before: &ChangedState<'_>, used: &UsedAccounts, inspector: &mut dyn Inspector) {
         let record = &mut self.record;
         for (address, slots) in used {
-            let was = values(before, address, record);
-            let is = values(&self.state, address, record);
+            let values_before = values(before, address, record);
+            let values_after = values(&self.state, address, record);
             let mut word = |state: &ChangedState<'_>, slot: &U256| {
                 let read = state.storage(address, slot);
                 U256::try_from_be_slice(&record.note(read)).unwrap_or_default()
             };
             let mut words = slots.iter().map(|slot| (*slot, word(before, slot), word(&self.state, slot)));
-            inspector.account(*address, was, is, &mut words);
+            inspector.account(*address, values_before, values_after, &mut words);
         }
     }
 
-    /// Missing data are reported first: a run on zeros may be aborted where a run on the real state would not.
+    /// The error for an aborted run. Missing data are reported first: a run on zeros may be aborted where a run on the real state would
+    /// not.
     fn stop(&self, abort: Abort) -> CallStop {
         if self.limits.is_attempt && abort == Abort::Stopped {
             return CallStop::Interrupted;
@@ -268,7 +277,7 @@ impl<'a> Simulation<'a> {
         self.record.finish(self.limits.max_keys).err().unwrap_or_else(|| stop(abort))
     }
 
-    /// A creation without data: no code runs.
+    /// Runs a creation without data, in which no code runs.
     fn run_bare_creation(
         &mut self,
         context: &CallContext<'_>,
@@ -279,29 +288,30 @@ impl<'a> Simulation<'a> {
         (RunEnd::plain(intrinsic), vec![(item.sender, Vec::new()), (created, Vec::new())])
     }
 
-    /// A creation without data makes an account without code and marker.
+    /// Creates the account of a creation without data, which has neither code nor the marker of a contract. Returns its address.
     fn create_bare(&mut self, context: &CallContext<'_>, item: IndexedTransaction<'_>) -> Address {
         let nonce = self.account(item.sender).nonce.saturating_sub(1);
         let address = item.sender.create(nonce);
-        let held = self.account(address).balance;
-        let balance = if context.rules.has(Rule::Rskip174) { held } else { U256::ZERO };
+        let old_balance = self.account(address).balance;
+        let balance = if context.rules.has(Rule::Rskip174) { old_balance } else { U256::ZERO };
         self.state.set_account(address, AccountState { balance, ..AccountState::EMPTY });
         self.debit(item.sender, item.transaction.value);
         self.credit(address, item.transaction.value);
         address
     }
 
-    fn make_up(&mut self, address: Address) {
+    /// Notes that the code of an account is not that of the chain.
+    fn mark_made_up(&mut self, address: Address) {
         let made_up = AccountOverride { code: Some(Bytes::new()), ..AccountOverride::default() };
         self.made_up.accounts.insert(address, made_up);
     }
 
-    /// Applies the changes of a run, as a block does.
+    /// Applies the changes of a run, as in a block. The native contracts `natives`, which were called, become contracts.
     fn apply(&mut self, changes: StateChanges, cells: Vec<(Address, U256, Bytes)>, natives: &[Address]) {
         for changed in changes.accounts {
             let address = changed.address;
-            let held = self.account(address);
-            let account = AccountState { nonce: changed.nonce, balance: changed.balance, ..held };
+            let existing = self.account(address);
+            let account = AccountState { nonce: changed.nonce, balance: changed.balance, ..existing };
             self.state.set_account(address, account);
             if natives.contains(&address) {
                 self.state.set_contract(address);
@@ -310,7 +320,7 @@ impl<'a> Simulation<'a> {
                 self.state.set_contract(address);
                 let set = self.state.set_code(address, code);
                 self.record.note(set);
-                self.make_up(address);
+                self.mark_made_up(address);
             }
             for (slot, word) in changed.words {
                 self.state.set_slot(address, slot, word.to_be_bytes_trimmed_vec().into());
@@ -344,6 +354,7 @@ impl LiveState for Simulation<'_> {
     }
 }
 
+/// The nonce, balance and code of an account.
 fn values(state: &ChangedState<'_>, address: &Address, record: &mut ReadRecord) -> Option<AccountValues> {
     let account = record.note(state.account(address))?;
     let code = match account.code_size {

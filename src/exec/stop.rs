@@ -1,4 +1,4 @@
-//! Why a call has no result.
+//! Why a call has no result: an error, or missing data, which a light client then fetches.
 
 use alloc::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::evm::precompiles::Unsimulated;
 use crate::state::{Corrupt, StateKey};
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages show the fields")]
@@ -16,7 +16,7 @@ pub enum CallStop {
     /// These facts are missing. With them, the call can proceed further.
     #[error("{} facts are missing", .0.len())]
     Missing(BTreeSet<StateKey>),
-    /// The root commits to state that is invalid.
+    /// The state root commits to a value that does not decode.
     #[error("state at {key:?} is corrupt: {fault}")]
     Corrupt { key: StateKey, fault: Corrupt },
     /// The call needs a method of a native contract that this version does not implement.

@@ -1,4 +1,5 @@
-//! Sublists of transactions (RSKIP-144): gas limits and edges.
+//! Sublists of a block's transactions (RSKIP-144): their gas limits, and the edges in the header that divide the transactions into parallel
+//! lists and a sequential one after them.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -59,7 +60,8 @@ pub enum EdgeError {
     Outside { edge: u16, transactions: usize },
 }
 
-/// Splits a block into its parallel lists, and returns the index at which the sequential list starts.
+/// Splits a block into its parallel lists, and returns the index at which the sequential list starts. Each edge is the index after the
+/// last transaction of a list.
 pub(super) fn split(edges: &[u16], transactions: usize) -> Result<(Vec<Range<usize>>, usize), EdgeError> {
     if edges.len() > EXECUTION_THREADS {
         return Err(EdgeError::TooMany(edges.len()));

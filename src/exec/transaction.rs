@@ -1,4 +1,5 @@
-//! Execution of one transaction of a block: rules, run, fee and receipt.
+//! Execution of one transaction of a block on a complete state: rules, run, fee and receipt. `block.rs` executes the transactions of a
+//! block, `build.rs` those of a new one.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -42,7 +43,7 @@ pub struct TransactionList {
     pub destroyed: BTreeSet<Address>,
     /// Sum of the fees so far, in wei.
     pub fees: U256,
-    /// Analysed codes of earlier runs.
+    /// Analysed code of earlier transactions.
     pub(super) codes: ReadyCodes,
 }
 
@@ -61,19 +62,20 @@ pub struct SharedCalls {
 pub struct TransactionEnd {
     /// Receipt of the transaction.
     pub receipt: Receipt,
-    /// Fee in wei; not always the gas used times the price.
+    /// Fee in wei. It is more than the gas used times the price if a native contract failed that was called directly.
     pub fee: U256,
     /// Return data, revert data, or the code of the new contract.
     pub output: Bytes,
     /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
-    /// Whether it called the Bridge or REMASC.
+    /// The transaction's calls of the Bridge or REMASC.
     pub shared: SharedCalls,
     /// Methods of native contracts that failed because this version does not implement them.
     pub unsimulated: Vec<Unsimulated>,
 }
 
 impl TransactionEnd {
+    /// The result in the form that observers get.
     pub(super) fn executed<'e>(&'e self, item: IndexedTransaction<'e>) -> Executed<'e> {
         Executed {
             transaction: item.transaction,
@@ -99,7 +101,7 @@ impl TransactionEnd {
     }
 }
 
-/// A run that has ended, and the native contracts that it called.
+/// A run that has ended, and its calls of native contracts.
 struct EndedRun {
     end: RunEnd,
     shared: SharedCalls,
@@ -173,8 +175,8 @@ impl TransactionList {
         }
         let needed = basic_cost(transaction, &sender, context.network, rules);
         let sent = gas_limit(transaction);
-        let all = self.gas_used.saturating_add(sent).min(MAX_GAS);
-        if all > self.gas_limit || all == MAX_GAS {
+        let total = self.gas_used.saturating_add(sent).min(MAX_GAS);
+        if total > self.gas_limit || total == MAX_GAS {
             return Err(TxError::ListGas { limit: self.gas_limit, sent });
         }
         if sent < needed {
@@ -186,6 +188,7 @@ impl TransactionList {
             return Err(TxError::Nonce { required: account.nonce, found });
         }
         let gas_cost = match needed {
+            // A free transaction of the Bridge's federation.
             0 => U256::ZERO,
             _ => gas_price(transaction).saturating_mul(U256::from(sent)),
         };
@@ -202,6 +205,7 @@ impl TransactionList {
         Ok(needed)
     }
 
+    /// Runs a transaction that was checked and paid for, and applies its changes.
     fn run(
         &mut self,
         context: &BlockContext<'_>,
@@ -232,22 +236,24 @@ impl TransactionList {
         self.run_code(context, item, gas, inspector)
     }
 
+    /// Records a touch, if touches are tracked.
     fn touch(&mut self, touch: Touch) {
         if let Some(touches) = self.world.touches() {
             touch.note(touches);
         }
     }
 
-    /// Notes a transfer. Returns what the receiver has before it, if the account exists.
+    /// Records the touch of a transfer. Returns the balance of the receiver before the transfer; `None` if the account does not exist.
     fn touch_transfer(&mut self, from: &Address, to: &Address, value: U256) -> Option<U256> {
-        let held = self.world.account(to).map(|account| account.balance);
-        self.touch(Touch::Transfer { from: *from, to: *to, value, exists: held.is_some() });
-        held
+        let balance = self.world.account(to).map(|account| account.balance);
+        self.touch(Touch::Transfer { from: *from, to: *to, value, exists: balance.is_some() });
+        balance
     }
 
+    /// Transfers wei.
     fn transfer(&mut self, from: &Address, to: &Address, value: U256) -> Result<(), Abort> {
-        let held = self.touch_transfer(from, to, value).unwrap_or_default();
-        if from != to && held.checked_add(value).is_none() {
+        let balance = self.touch_transfer(from, to, value).unwrap_or_default();
+        if from != to && balance.checked_add(value).is_none() {
             return Err(Abort::BalanceOverflow);
         }
         self.world.charge(from, value);
@@ -259,12 +265,13 @@ impl TransactionList {
     fn create_bare(&mut self, rules: RuleSet, item: IndexedTransaction<'_>) -> Result<(), Abort> {
         let Some(address) = item.transaction.contract_address(&item.sender) else { return Ok(()) };
         self.touch(Touch::Created(address));
-        let held = self.world.account(&address).unwrap_or_default();
-        let kept = if rules.has(Rule::Rskip174) { held } else { Account::default() };
+        let existing = self.world.account(&address).unwrap_or_default();
+        let kept = if rules.has(Rule::Rskip174) { existing } else { Account::default() };
         self.world.set_account(&address, Account { nonce: 0, flags: 0, ..kept });
         self.transfer(&item.sender, &address, item.transaction.value)
     }
 
+    /// The machine for a transaction.
     fn machine<'a, 'b: 'a, 'i: 'a>(
         &'a mut self,
         context: &'a BlockContext<'b>,
@@ -285,6 +292,7 @@ impl TransactionList {
         Machine::new(state, context.run_environment(item.sender), run)
     }
 
+    /// Runs the code of a contract or of a creation.
     fn run_code(
         &mut self,
         context: &BlockContext<'_>,
@@ -310,7 +318,7 @@ impl TransactionList {
         Ok(EndedRun { end: RunEnd::of_code(end, limit), shared, unsimulated })
     }
 
-    /// Executes a direct call of a native contract. What the contract wrote is kept in any case.
+    /// Runs a direct call of a native contract. The cells that the contract wrote stay written also if it fails.
     fn run_direct(
         &mut self,
         context: &BlockContext<'_>,
@@ -358,17 +366,19 @@ impl TransactionList {
         }
     }
 
+    /// Applies the changes of one account. The balance of a run counts from zero up, so the difference to the old balance is credited or
+    /// charged, which pays a debt first.
     fn apply_account(&mut self, changed: ChangedAccount) {
         let address = &changed.address;
         match self.world.account(address) {
-            Some(held) if held.nonce == changed.nonce && held.balance == changed.balance => {}
-            Some(mut held) => {
-                held.nonce = changed.nonce;
-                match changed.balance.checked_sub(held.balance) {
-                    Some(gain) => held.credit(gain),
-                    None => held.charge(held.balance.saturating_sub(changed.balance)),
+            Some(existing) if existing.nonce == changed.nonce && existing.balance == changed.balance => {}
+            Some(mut existing) => {
+                existing.nonce = changed.nonce;
+                match changed.balance.checked_sub(existing.balance) {
+                    Some(gain) => existing.credit(gain),
+                    None => existing.charge(existing.balance.saturating_sub(changed.balance)),
                 }
-                self.world.set_account(address, held);
+                self.world.set_account(address, existing);
             }
             None => {
                 let (nonce, balance) = (changed.nonce, changed.balance);

@@ -1,4 +1,4 @@
-//! Why a transaction cannot be included in a block.
+//! Why a transaction cannot be included in a block, and the numbers of a transaction as the checks read them.
 
 use alloy_primitives::{B256, U256};
 use thiserror::Error;
@@ -31,7 +31,8 @@ pub enum TxError {
     /// The nonce is not the sender's next nonce.
     #[error("Invalid nonce: required: {required} , tx.nonce: {found}")]
     Nonce { required: u64, found: U256 },
-    /// The sender cannot pay for value and gas.
+    /// The sender cannot pay for value and gas; amounts in wei. `below_zero` says that the balance is negative, and `balance` is then its
+    /// magnitude.
     #[error("Not enough cash: Require: {required}, Sender cash: {}{balance}", if *.below_zero { "-" } else { "" })]
     Cash { required: U256, balance: U256, below_zero: bool },
     /// A transaction to the BLAKE2 F contract has no data, before RSKIP-552. The reference node fails to
@@ -73,5 +74,5 @@ pub(super) fn gas_limit(transaction: &Transaction) -> u64 {
     u64::try_from(transaction.gas_limit.value()).unwrap_or(MAX_GAS).min(MAX_GAS)
 }
 
-/// Highest gas amount of the reference node (63 bits).
+/// Highest gas amount of the reference node, whose numbers of gas are signed 64-bit integers.
 pub(super) const MAX_GAS: u64 = i64::MAX as u64;

@@ -1,4 +1,4 @@
-//! The state below a transaction's run.
+//! The state below a transaction's run: a complete state, unlike that of a local call (`recorder.rs`).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -19,6 +19,7 @@ pub(super) type ReadyCodes = B256Map<ReadyCode>;
 pub(super) struct TransactionState<'a, 'b> {
     pub(super) world: &'a mut World,
     pub(super) context: &'a BlockContext<'b>,
+    /// Contracts that earlier transactions of the block destroyed.
     pub(super) destroyed: &'a BTreeSet<Address>,
     pub(super) codes: &'a mut ReadyCodes,
     /// For each code hash, an account with this code and the length of the code. Filled when accounts are

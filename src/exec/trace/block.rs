@@ -1,4 +1,4 @@
-//! Traces of a block's transactions.
+//! Traces of a block's transactions: an observer of the block's execution that makes a [`RunTracer`] for each transaction.
 
 use alloc::vec::Vec;
 
@@ -16,9 +16,13 @@ use crate::types::REMASC_ADDRESS;
 #[derive(Clone, Debug)]
 pub struct BlockTracer {
     tracer: Tracer,
+    /// Index of the only transaction that is traced.
     only: Option<usize>,
+    /// The tracer of the transaction that runs.
     running: Option<RunTracer>,
+    /// The state that this transaction has used.
     state: Option<StateTrace>,
+    /// Number of logs in the block before this transaction.
     first_log: usize,
     budget: TraceBudget,
     traces: Vec<TransactionTrace>,
@@ -43,6 +47,7 @@ impl BlockTracer {
         (!self.budget.exceeded()).then_some(self.traces)
     }
 
+    /// Whether the transaction at this index is traced.
     fn wants(&self, index: usize) -> bool {
         self.only.is_none_or(|only| only == index)
     }

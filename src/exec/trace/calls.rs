@@ -1,4 +1,4 @@
-//! The call tree of a transaction.
+//! The call tree of a transaction: an inspector ([`CallTracer`]) that collects calls, creations, destructions and logs.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::TraceBudget;
 use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector};
 use crate::exec::Executed;
 
-/// Bytes of an entry in JSON, besides its input and output.
+/// Bytes of an entry in JSON as an estimate, besides its input and output. Their hex digits take two bytes for each byte.
 const NODE_BYTES: usize = 600;
 
 /// One entry of a trace.
@@ -71,9 +71,9 @@ pub struct CallTrace {
 /// A log of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedLog {
-    /// The entry that wrote it. A native contract's log belongs to the caller.
+    /// Index of the entry that wrote the log. A native contract's log belongs to its caller.
     pub node: usize,
-    /// Number of entries that had started before.
+    /// Number of entries that had started before the log.
     pub entries: usize,
     /// The log.
     pub log: Log,
@@ -89,12 +89,12 @@ impl CallTrace {
 
     /// Whether the entry or one of its ancestors failed.
     pub(crate) fn undone(&self, index: usize) -> bool {
-        let mut at = Some(index);
-        while let Some(node) = at.and_then(|index| self.nodes.get(index)) {
+        let mut next = Some(index);
+        while let Some(node) = next.and_then(|index| self.nodes.get(index)) {
             if node.failed() {
                 return true;
             }
-            at = node.parent;
+            next = node.parent;
         }
         false
     }
@@ -104,12 +104,14 @@ impl CallTrace {
 #[derive(Clone, Debug, Default)]
 pub struct CallTracer {
     trace: CallTrace,
+    /// Indices of the open entries, the outermost first.
     open: Vec<usize>,
     with_logs: bool,
+    /// Whether inner calls are left out.
     only_top: bool,
-    /// Open calls that are left out, because only the outermost one is wanted.
+    /// Number of open calls that are left out.
     left_out: usize,
-    /// Remaining space.
+    /// The bytes that are left.
     pub budget: TraceBudget,
 }
 
@@ -120,7 +122,7 @@ impl CallTracer {
     }
 
     /// Leaves out inner calls and destructions. Calls of native contracts by the outermost call stay, because
-    /// their logs are its own.
+    /// their logs are those of the outermost call.
     #[must_use]
     pub fn only_top(mut self) -> Self {
         self.only_top = true;
@@ -138,6 +140,7 @@ impl CallTracer {
         self.only_top && !self.open.is_empty() && !wanted
     }
 
+    /// Adds an entry whose input has this number of bytes. Returns its index; `None` if the budget does not suffice.
     fn push(&mut self, action: TraceAction, bytes: usize) -> Option<usize> {
         if !self.budget.take(bytes.saturating_mul(2).saturating_add(NODE_BYTES)) {
             return None;
@@ -214,8 +217,9 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
     trace
 }
 
+/// Sets the values of the first entry that only the transaction has.
 fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
-    let Executed { transaction, sender, success, gas_used, output, failure: halt, .. } = *executed;
+    let Executed { transaction, sender, success, gas_used, output, failure: run_failure, .. } = *executed;
     let closed = root.close.take();
     if let TraceAction::Frame(start) = &mut root.action {
         start.gas = u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX);
@@ -225,7 +229,7 @@ fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
     let failure = match (success, closed.as_ref().and_then(|close| close.failure)) {
         (true, _) => None,
         (false, Some(reason)) => Some(reason),
-        (false, None) => Some(halt.unwrap_or(Some(HaltReason::Other))),
+        (false, None) => Some(run_failure.unwrap_or(Some(HaltReason::Other))),
     };
     root.close = Some(FrameClose {
         failure,

@@ -1,9 +1,16 @@
 //! Traces of the transactions of a block: their calls, creations, destructions and logs, all executed
 //! instructions, or the state that they use. A trace is made by executing the block again on its parent's state.
 //!
-//! `revm-inspectors` does not fit: its inspectors are called by the frame loop and the instructions of `revm`, of which
-//! Rootstock's replace both (native contracts, gas of calls, REMASC), and the core has no place for its JSON types in
-//! the browser module.
+//! | file | holds |
+//! |---|---|
+//! | `run` | the choice of tracers, and the trace of one run by all of them |
+//! | `block` | traces of the transactions of a block |
+//! | `calls`, `steps`, `state`, `selectors`, `validation`, `vm` | one tracer each |
+//! | `script`, `script_tracer` | tracers that callers write as scripts |
+//! | `budget` | the limit of the size of traces |
+//!
+//! The crate `revm-inspectors` does not fit: its inspectors are called by the frame loop and the instructions of `revm`, both of which
+//! Rootstock replaces (native contracts, gas of calls, REMASC), and its JSON types would make the browser module too large.
 
 mod block;
 mod budget;

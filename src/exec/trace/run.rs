@@ -1,4 +1,4 @@
-//! The trace of one run, by one or several tracers.
+//! The trace of one run, by one or several tracers: [`Tracer`] chooses them, [`RunTracer`] passes all reports of the run to each.
 
 use alloc::vec::Vec;
 
@@ -24,9 +24,10 @@ pub struct Tracer {
     pub steps: Option<StepOptions>,
     /// The state that is read and changed.
     pub state: bool,
-    /// Selectors.
+    /// The selectors of methods that are called.
     pub selectors: bool,
-    /// The uses of opcodes by each call, apart from these opcodes. Needs [`Self::calls`], inner ones too.
+    /// The uses of opcodes by each call, for validation in account abstraction, without these opcodes. Needs [`Self::calls`] with inner
+    /// calls.
     pub validation: Option<OpcodeSet>,
     /// The changes of each instruction.
     pub vm: bool,
@@ -44,7 +45,7 @@ impl Tracer {
     };
 }
 
-/// Whether [`Tracer::vm`] has an effect: browser modules have no room for it.
+/// Whether [`Tracer::vm`] has an effect. Browser modules leave the tracer out to stay small.
 pub const HAS_VM_TRACES: bool = cfg!(feature = "catalogue");
 
 /// Parts of a trace of calls.
@@ -103,14 +104,14 @@ pub struct RunTracer {
     validation: Option<ValidationTracer>,
     vm: Option<VmTracer>,
     state: Option<StateTrace>,
-    /// Space for the state.
+    /// The bytes that are left for the state.
     budget: TraceBudget,
-    /// Space that each tracer started with.
+    /// The bytes that each tracer started with.
     share: TraceBudget,
 }
 
 impl RunTracer {
-    /// Traces a run within this space, which the tracers share in equal parts.
+    /// Traces a run within this budget, which the tracers share in equal parts.
     pub fn new(tracer: &Tracer, budget: TraceBudget) -> Self {
         let Tracer { calls, steps, state, selectors, validation, vm } = *tracer;
         let parts = [calls.is_some(), steps.is_some(), state, selectors, validation.is_some(), vm];
@@ -137,13 +138,13 @@ impl RunTracer {
         }
     }
 
-    /// The tracer of what instructions change, where there is one.
+    /// The tracer of the changes of instructions, if there is one.
     fn vm(&mut self) -> Option<&mut VmTracer> {
         if HAS_VM_TRACES { self.vm.as_mut() } else { None }
     }
 
-    /// Ends the trace of the transaction at this index of a block with so many logs before, and takes from `budget` the
-    /// space that it used.
+    /// Ends the trace of the transaction at this index of a block, which has `first_log` logs before the transaction. Takes the bytes that
+    /// the trace used from `budget`.
     pub fn finish(
         self,
         (index, first_log): (usize, usize),

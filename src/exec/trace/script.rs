@@ -1,4 +1,5 @@
-//! Tracers that callers write as scripts: what a host's engine for them gets to know, and answers.
+//! The interface to a host's engine for tracers that callers write as scripts (in JavaScript, as geth has them): the reports that the
+//! engine gets of a run, and the trace that it returns. `script_tracer.rs` makes the reports.
 
 use alloc::{borrow::Cow, boxed::Box, string::String, sync::Arc};
 use core::fmt;
@@ -11,14 +12,14 @@ use crate::evm::{FrameClose, LiveState};
 
 /// A host's engine for scripts.
 pub trait ScriptEngine: fmt::Debug + Send + Sync {
-    /// The same engine for one message, whose scripts have a time of their own: all runs share it, however often a script
-    /// begins anew because state was missing.
+    /// The same engine for one message, whose scripts have one time limit together: also if the message runs several times because state
+    /// was missing.
     fn for_message(&self) -> Arc<dyn ScriptEngine>;
 
     /// Reads a script, which then traces the transactions of one request.
     ///
     /// # Errors
-    /// The script is not one of a tracer.
+    /// The script is not a valid tracer.
     fn begin(&self, script: &Script) -> Result<Box<dyn ScriptRun>, ScriptError>;
 }
 
@@ -47,10 +48,10 @@ pub struct ScriptHooks {
 
 /// A script that traces one transaction after the other. After an error, nothing more is reported.
 pub trait ScriptRun {
-    /// A transaction begins, in a block with these rules.
+    /// A transaction begins, in a block with these rules. Returns the reports that the script takes.
     ///
     /// # Errors
-    /// As all methods: the script failed, or a limit was reached.
+    /// As in all methods: the script failed, or a limit was reached.
     fn start(&mut self, rules: RuleSet) -> Result<ScriptHooks, ScriptError>;
 
     /// An instruction, with the state before it.
@@ -97,15 +98,15 @@ pub struct ScriptStep<'a> {
     pub name: Cow<'static, str>,
     /// Position in the code.
     pub pc: usize,
-    /// Gas left before it.
+    /// Gas left before the instruction.
     pub gas: u64,
-    /// Gas charged, forwarded gas included; one more than [`Self::gas`] if that did not suffice, 0 if it failed otherwise.
+    /// Gas charged, forwarded gas included; one more than [`Self::gas`] if the gas did not suffice, 0 if the instruction failed otherwise.
     pub cost: u64,
     /// Depth of its call, 1 for the outermost one.
     pub depth: usize,
     /// Gas that the transaction will be refunded.
     pub refund: u64,
-    /// Why it failed.
+    /// Why the instruction failed.
     pub error: Option<String>,
     /// The stack, bottom first.
     pub stack: &'a [U256],
@@ -141,11 +142,11 @@ pub struct ScriptFrame<'a> {
 /// A transaction or call that has ended.
 #[derive(Clone, Debug)]
 pub struct ScriptContext<'a> {
-    /// Whether it creates a contract.
+    /// Whether the transaction or call creates a contract.
     pub creates: bool,
     /// The sender of the transaction or call.
     pub from: Address,
-    /// The account it is sent to, or the contract that it creates.
+    /// The callee, or the contract that is created.
     pub to: Address,
     /// Call data, or initialisation code.
     pub input: &'a [u8],
@@ -163,6 +164,6 @@ pub struct ScriptContext<'a> {
     pub mined_at: Option<(B256, usize, B256)>,
     /// Return data, revert data, or the code of the new contract.
     pub output: &'a [u8],
-    /// Why it failed.
+    /// Why the transaction or call failed.
     pub error: Option<String>,
 }

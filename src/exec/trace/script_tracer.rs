@@ -1,4 +1,5 @@
-//! Reports runs to a script.
+//! Reports runs to a script ([`ScriptRun`]): an inspector and observer that turns the reports of the machine into those that
+//! geth's tracers in JavaScript get.
 
 use alloc::{borrow::Cow, boxed::Box, format, string::String, vec::Vec};
 
@@ -13,6 +14,7 @@ use crate::exec::{BlockObserver, Executed};
 
 const CREATE: u8 = 0xf0;
 const REVERT: u8 = 0xfd;
+/// The error of REVERT, in geth's words.
 const REVERTED: &str = "execution reverted";
 
 /// The block of the transactions that a script traces.
@@ -20,7 +22,7 @@ const REVERTED: &str = "execution reverted";
 pub struct ScriptBlock {
     /// The number of the block.
     pub number: u64,
-    /// Its hash; `None` for calls, which are in no block.
+    /// The hash of the block; `None` for calls, which are in no block.
     pub hash: Option<B256>,
     /// The rules of the network at the block.
     pub rules: RuleSet,
@@ -29,11 +31,22 @@ pub struct ScriptBlock {
 /// An open call.
 #[derive(Clone, Debug)]
 struct OpenFrame {
+    /// The account that CALLER returns in the frame.
     caller: Address,
+    /// Value in wei.
     value: U256,
     input: Bytes,
-    /// Refunds of the calls around it, and its own before the last instruction.
-    refund: (u64, u64),
+    /// Gas to be refunded for the calls around this one.
+    outer_refund: u64,
+    /// Gas to be refunded for this call, before the last instruction.
+    own_refund: u64,
+}
+
+impl OpenFrame {
+    /// Gas to be refunded for this call and those around it.
+    fn refund(&self) -> u64 {
+        self.outer_refund.saturating_add(self.own_refund)
+    }
 }
 
 /// A copy of the instruction that is running.
@@ -50,16 +63,16 @@ struct LastStep {
     end: Option<(u64, Option<HaltReason>)>,
     /// If it is CREATE, the nonce of the creator.
     nonce: Option<u64>,
-    /// A destruction that it makes.
+    /// The destruction that the instruction makes: contract, beneficiary and balance.
     destroys: Option<(Address, Address, U256)>,
 }
 
 impl LastStep {
-    /// The address of the contract that it creates.
+    /// The address of the contract that the instruction creates.
     fn created(&self, start: &FrameStart) -> Option<Address> {
         match start.kind {
             FrameKind::Create => Some(start.from.create(self.nonce?)),
-            // Below value, offset and length.
+            // The salt is below value, offset and length on the stack.
             FrameKind::Create2 => {
                 let salt = self.stack.iter().nth_back(3)?;
                 Some(start.from.create2_from_code(B256::from(*salt), &start.input))
@@ -78,15 +91,17 @@ pub struct ScriptTracer {
     block: ScriptBlock,
     /// Index of the only transaction that is traced.
     only: Option<usize>,
-    /// Name of an opcode.
+    /// Returns the name of an opcode.
     name: fn(u8) -> Cow<'static, str>,
     hooks: ScriptHooks,
-    /// Whether a transaction that is traced runs.
+    /// Whether a transaction runs that is traced.
     running: bool,
+    /// The open frames, the outermost first.
     open: Vec<OpenFrame>,
     last: LastStep,
     budget: TraceBudget,
     traces: Vec<ScriptTrace>,
+    /// The first error of the script, after which it gets no reports.
     failure: Option<ScriptError>,
 }
 
@@ -130,7 +145,7 @@ impl ScriptTracer {
         self.open.clear();
         self.last = LastStep::default();
         let rules = self.block.rules;
-        if let Some(hooks) = self.tell(|run| run.start(rules)) {
+        if let Some(hooks) = self.call_script(|run| run.start(rules)) {
             self.hooks = hooks;
         }
     }
@@ -156,42 +171,48 @@ impl ScriptTracer {
             output,
             error,
         };
-        let Some(trace) = self.tell(|run| run.result(&context, state)) else { return };
+        let Some(trace) = self.call_script(|run| run.result(&context, state)) else { return };
         if self.budget.take(trace.get().len()) {
             self.traces.push((hash, trace));
         }
     }
 
+    /// Whether the transaction at this index is traced.
     fn wants(&self, index: usize) -> bool {
         self.only.is_none_or(|only| only == index) && !self.is_over()
     }
 
-    /// Whether the script is not asked any more.
+    /// Whether the script gets no more reports.
     fn is_over(&self) -> bool {
         self.failure.is_some() || self.budget.exceeded()
     }
 
     /// Calls the script unless it has failed, and keeps its first error.
-    fn tell<T>(&mut self, call: impl FnOnce(&mut dyn ScriptRun) -> Result<T, ScriptError>) -> Option<T> {
+    fn call_script<T>(
+        &mut self,
+        call: impl FnOnce(&mut dyn ScriptRun) -> Result<T, ScriptError>,
+    ) -> Option<T> {
         if self.is_over() {
             return None;
         }
         call(&mut *self.run).map_err(|error| self.failure = Some(error)).ok()
     }
 
+    /// Reports the start of an inner call, creation or destruction.
     fn enter(&mut self, frame: &ScriptFrame<'_>) {
         if self.hooks.frames {
-            self.tell(|run| run.enter(frame));
+            self.call_script(|run| run.enter(frame));
         }
     }
 
+    /// Reports the end of an inner call, creation or destruction.
     fn exit(&mut self, close: &FrameClose) {
         if self.hooks.frames {
-            self.tell(|run| run.exit(close));
+            self.call_script(|run| run.exit(close));
         }
     }
 
-    /// A frame that ends at once.
+    /// Reports a frame that ends at once.
     fn leaf(&mut self, kind: &'static str, from: Address, to: Address, value: U256) {
         self.enter(&ScriptFrame { kind, from, to: Some(to), input: &[], gas: 0, value: Some(value) });
         self.exit(&FrameClose { failure: None, output: Bytes::new(), gas_used: 0, created: None });
@@ -201,7 +222,7 @@ impl ScriptTracer {
     fn report(&mut self, last: &LastStep, state: &mut dyn LiveState) {
         let Some(((cost, failure), open)) = last.end.zip(self.open.last().cloned()) else { return };
         let fault = match failure {
-            // These end an instruction before it begins.
+            // These failures are found before the instruction runs, so geth reports them with the step, not as a fault.
             Some(HaltReason::OutOfGas | HaltReason::StackUnderflow | HaltReason::StackOverflow) => None,
             Some(reason) => Some(format!("{reason}")),
             None => (last.opcode == REVERT).then(|| REVERTED.into()),
@@ -214,7 +235,7 @@ impl ScriptTracer {
             // An instruction that ran out of gas costs more than there was, at least one more.
             cost: if failure == Some(HaltReason::OutOfGas) { last.gas.saturating_add(1) } else { cost },
             depth: last.depth.saturating_add(1),
-            refund: open.refund.0.saturating_add(open.refund.1),
+            refund: open.refund(),
             error: failure.filter(|_| fault.is_none()).map(|reason| format!("{reason}")),
             stack: &last.stack,
             memory: &last.memory,
@@ -224,11 +245,11 @@ impl ScriptTracer {
             input: &open.input,
         };
         if self.hooks.steps {
-            self.tell(|run| run.step(&step, state));
+            self.call_script(|run| run.step(&step, state));
         }
         if let Some(fault) = fault {
             step.error = Some(fault);
-            self.tell(|run| run.fault(&step, state));
+            self.call_script(|run| run.fault(&step, state));
         }
     }
 }
@@ -249,7 +270,7 @@ impl Inspector for ScriptTracer {
 
     fn frame(&mut self, start: FrameStart) {
         let around = self.open.last();
-        let refund = around.map_or(0, |open| open.refund.0.saturating_add(open.refund.1));
+        let outer_refund = around.map_or(0, |open| open.refund());
         let caller = match around.filter(|_| start.kind == FrameKind::DelegateCall) {
             Some(open) => open.caller,
             None => start.from,
@@ -262,7 +283,13 @@ impl Inspector for ScriptTracer {
             let to = start.to.or_else(|| self.last.created(&start));
             self.enter(&ScriptFrame { kind, from, to, input, gas, value });
         }
-        self.open.push(OpenFrame { caller, value: start.value, input: start.input, refund: (refund, 0) });
+        self.open.push(OpenFrame {
+            caller,
+            value: start.value,
+            input: start.input,
+            outer_refund,
+            own_refund: 0,
+        });
     }
 
     fn frame_end(&mut self, close: FrameClose) {
@@ -282,7 +309,7 @@ impl Inspector for ScriptTracer {
 
     fn step(&mut self, step: StepStart<'_>) {
         if let Some(open) = self.open.last_mut() {
-            open.refund.1 = step.refund;
+            open.own_refund = step.refund;
         }
         let last = &mut self.last;
         (last.opcode, last.pc, last.depth) = (step.opcode, step.pc, step.depth);

@@ -1,4 +1,4 @@
-//! The method selectors that a transaction calls.
+//! The method selectors that a transaction calls, as geth's `4byteTracer` counts them.
 
 use alloc::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ pub(super) struct SelectorTracer {
     counts: Selectors,
     /// Whether the run reported a frame.
     framed: bool,
-    /// Remaining space.
+    /// The bytes that are left.
     pub(super) budget: TraceBudget,
 }
 
 impl SelectorTracer {
-    /// Creates a tracer with this space.
+    /// Creates a tracer with this budget.
     pub(super) fn new(budget: TraceBudget) -> Self {
         Self { budget, ..Self::default() }
     }
@@ -46,6 +46,7 @@ impl SelectorTracer {
         self.counts
     }
 
+    /// Counts the selector of a call, if it has one.
     fn count(&mut self, to: Address, input: &[u8]) {
         let Some((selector, rest)) = input.split_first_chunk::<4>().filter(|_| !is_ethereum_native(&to))
         else {

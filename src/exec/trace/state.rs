@@ -1,4 +1,4 @@
-//! The state that a transaction reads and changes.
+//! The state that a transaction reads and changes, before and after it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,9 @@ use super::TraceBudget;
 use crate::evm::AccountValues;
 use crate::state::{AccessKey, World};
 
-/// Bytes of an account and of a cell in JSON, without code and the cell's words.
+/// Bytes of an account in JSON as an estimate, without code and cells.
 const ACCOUNT_BYTES: usize = 300;
+/// Bytes of a cell in JSON as an estimate, without its words before and after.
 const CELL_BYTES: usize = 140;
 
 /// The values that a transaction reads or changes, by account.
@@ -28,7 +29,7 @@ pub struct UsedAccount {
 }
 
 impl UsedAccount {
-    /// Bytes that the account takes in JSON.
+    /// Bytes that the account takes in JSON, as an estimate. Code that has not changed counts once.
     pub(super) fn weight(&self) -> usize {
         let code = |values: &Option<AccountValues>| {
             values.as_ref().map_or(Bytes::new(), |values| values.code.clone())
@@ -67,6 +68,7 @@ pub(super) fn between(
     trace
 }
 
+/// The nonce, balance and code of an account; `None` if it does not exist.
 fn values(world: &mut World, address: &Address) -> Option<AccountValues> {
     let account = world.account(address)?;
     Some(AccountValues { nonce: account.nonce, balance: account.balance, code: world.code_of(address) })

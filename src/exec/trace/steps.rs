@@ -1,4 +1,4 @@
-//! The executed instructions of a transaction.
+//! The executed instructions of a transaction, with memory, stack and storage, as geth's struct logger and the reference node show them.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -10,20 +10,23 @@ use super::TraceBudget;
 use crate::evm::{FrameClose, FrameStart, HaltReason, Inspector, StepEnd, StepStart};
 use crate::exec::Executed;
 
-/// SLOAD and SSTORE. After them the trace shows their slot.
+// The opcodes whose slots the trace shows.
 const SLOAD: u8 = 0x54;
 const SSTORE: u8 = 0x55;
-/// Bytes of an entry in JSON, without memory, stack and storage, and of each of these while it is empty.
+
+/// Bytes of an entry in JSON, without memory, stack, storage and return data.
 const STEP_BYTES: usize = 58;
+/// Bytes of each of these four parts in JSON while it is empty.
 const PART_BYTES: usize = 13;
-/// Bytes of a stack word and of a storage entry in JSON.
+/// Bytes of a word of stack or memory in JSON.
 const WORD_BYTES: usize = 67;
+/// Bytes of a storage entry in JSON.
 const SLOT_BYTES: usize = 134;
 
 /// Fewest bytes of an entry in any form of JSON.
 const LEAST_STEP_BYTES: usize = 48;
 
-/// The parts of a trace.
+/// The parts that a trace of instructions has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepOptions {
     /// Leave out storage.
@@ -89,9 +92,12 @@ pub struct StepTrace {
 /// State of a call frame that has not ended yet.
 #[derive(Clone, Debug, Default)]
 struct OpenFrame {
+    /// Known storage of the contract, without slots whose word is zero.
     storage: Arc<BTreeMap<U256, U256>>,
-    /// Refunds of the frames around it, and its own before the last instruction.
-    refund: (u64, u64),
+    /// Gas to be refunded for the frames around this one.
+    outer_refund: u64,
+    /// Gas to be refunded for this frame, before the last instruction.
+    own_refund: u64,
 }
 
 /// The slot of a running SLOAD or SSTORE.
@@ -108,11 +114,13 @@ struct UsedSlot {
 pub struct StepTracer {
     options: StepOptions,
     trace: StepTrace,
+    /// The open frames, the outermost first.
     open: Vec<OpenFrame>,
+    /// The slot of the instruction that runs.
     used: Option<UsedSlot>,
     /// Used slots of each contract, for [`StepOptions::used_storage`].
     contracts: BTreeMap<Address, Arc<BTreeMap<U256, U256>>>,
-    /// Remaining space.
+    /// The bytes that are left.
     pub budget: TraceBudget,
 }
 
@@ -141,11 +149,11 @@ impl StepTracer {
     }
 
     /// Records the slot that the last instruction read or wrote.
-    fn settle(&mut self, stack: &[U256]) {
+    fn record_slot(&mut self, stack: &[U256]) {
         let Some(UsedSlot { contract, slot, written }) = self.used.take() else { return };
         let Some(value) = written.or_else(|| stack.last().copied()) else { return };
         if self.options.used_storage {
-            return self.settle_used(contract, slot, value);
+            return self.show_used_slots(contract, slot, value);
         }
         let Some(open) = self.open.last_mut() else { return };
         let known = open.storage.get(&slot).copied().unwrap_or_default();
@@ -161,7 +169,7 @@ impl StepTracer {
     }
 
     /// Shows the used slots of the contract with the last instruction.
-    fn settle_used(&mut self, contract: Address, slot: U256, value: U256) {
+    fn show_used_slots(&mut self, contract: Address, slot: U256, value: U256) {
         let storage = self.contracts.entry(contract).or_default();
         if storage.get(&slot) != Some(&value) {
             Arc::make_mut(storage).insert(slot, value);
@@ -174,6 +182,7 @@ impl StepTracer {
         }
     }
 
+    /// Bytes of an entry in JSON, whose storage has this number of slots.
     fn kept_bytes(&self, step: &StepStart<'_>, storage: usize) -> usize {
         let part = |left_out: bool, count: usize, bytes: usize| match left_out {
             true => 0,
@@ -205,8 +214,9 @@ impl Inspector for StepTracer {
             self.trace.contract = start.to.filter(|_| !start.native && start.has_code);
             self.trace.first_storage = storage.clone();
         }
-        let around = self.open.last().map_or(0, |open| open.refund.0.saturating_add(open.refund.1));
-        self.open.push(OpenFrame { storage: Arc::new(storage), refund: (around, 0) });
+        let outer_refund =
+            self.open.last().map_or(0, |open| open.outer_refund.saturating_add(open.own_refund));
+        self.open.push(OpenFrame { storage: Arc::new(storage), outer_refund, own_refund: 0 });
     }
 
     fn frame_end(&mut self, close: FrameClose) {
@@ -227,8 +237,8 @@ impl Inspector for StepTracer {
             self.options;
         let (storage, refund) = match self.open.last_mut() {
             Some(open) => {
-                open.refund.1 = step.refund;
-                (open.storage.clone(), open.refund.0.saturating_add(step.refund))
+                open.own_refund = step.refund;
+                (open.storage.clone(), open.outer_refund.saturating_add(step.refund))
             }
             None => Default::default(),
         };
@@ -272,6 +282,6 @@ impl Inspector for StepTracer {
         if end.failure.is_some() {
             self.used = None;
         }
-        self.settle(end.stack);
+        self.record_slot(end.stack);
     }
 }

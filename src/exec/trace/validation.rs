@@ -1,4 +1,5 @@
-//! Uses of opcodes, storage and code by each call, for the validation rules of account abstraction (ERC-7562).
+//! Uses of opcodes, storage and code by each call, for the validation rules of account abstraction (ERC-7562), as geth's `erc7562Tracer`
+//! collects them.
 
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -26,12 +27,12 @@ const DELEGATECALL: u8 = 0xf4;
 const STATICCALL: u8 = 0xfa;
 const REVERT: u8 = 0xfd;
 
-/// Bytes of an entry of any list in JSON: two words.
+/// Bytes of an entry of any list in JSON as an estimate: two words.
 const ENTRY_BYTES: usize = 150;
 /// Bytes beyond the memory up to which a hashed range is padded with zeros, as in geth. A longer range is left out.
 const MAX_PADDING: usize = 1 << 20;
 
-/// A set of opcodes.
+/// A set of opcodes, with a bit for each: those below 0x80 in the first number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpcodeSet([u128; 2]);
 
@@ -73,7 +74,7 @@ pub struct CallAccess {
     pub transient_reads: BTreeMap<U256, u64>,
     /// How often each transient slot is written.
     pub transient_writes: BTreeMap<U256, u64>,
-    /// The accounts whose code is read, apart from tests whether there is any.
+    /// The accounts whose code is read; EXTCODESIZE before ISZERO only tests whether there is code, and is left out.
     pub code_reads: Vec<Address>,
     /// How often each opcode runs. GAS counts unless a call follows.
     pub opcodes: BTreeMap<u8, u64>,
@@ -88,11 +89,12 @@ pub struct CallAccess {
 pub struct ValidationTrace {
     /// By the index of the call's entry in [`CallTrace::nodes`](super::CallTrace::nodes).
     pub calls: BTreeMap<usize, CallAccess>,
-    /// Everything that is hashed.
+    /// The bytes that KECCAK256 hashes.
     pub hashed: BTreeSet<Bytes>,
 }
 
-/// Collects what the calls of one transaction do, beside a [`CallTracer`](super::CallTracer), which has the calls.
+/// Collects the uses of opcodes, storage and code by the calls of one transaction. A [`CallTracer`](super::CallTracer) collects the calls
+/// themselves at the same time, and both count entries alike.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValidationTracer {
     ignored: OpcodeSet,
@@ -101,16 +103,16 @@ pub(super) struct ValidationTracer {
     open: Vec<usize>,
     /// Number of entries so far.
     count: usize,
-    /// The opcode before, and the account that it names if it reads code.
+    /// The opcode that ran last, and the account that it names if it is a call or reads code.
     last: Option<(u8, Option<Address>)>,
     /// The slot of a running SLOAD whose value is to be kept.
     reading: Option<U256>,
-    /// Remaining space.
+    /// The bytes that are left.
     pub(super) budget: TraceBudget,
 }
 
 impl ValidationTracer {
-    /// Creates a tracer with this space that does not count these opcodes.
+    /// Creates a tracer with this budget that does not count the opcodes `ignored`.
     pub(super) fn new(ignored: OpcodeSet, budget: TraceBudget) -> Self {
         Self { ignored, budget, ..Self::default() }
     }
@@ -189,6 +191,7 @@ impl ValidationTracer {
         }
     }
 
+    /// Stores a range of memory that is hashed, padded with zeros.
     fn keep_hashed(&mut self, memory: &[u8], offset: U256, len: U256) {
         let range = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
         let Some((start, len)) = range else { return };

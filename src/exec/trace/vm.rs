@@ -1,4 +1,4 @@
-//! The changes of each executed instruction: the trace that Parity calls `vmTrace`.
+//! The changes of each executed instruction: the trace that the node Parity (OpenEthereum) calls `vmTrace`.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,15 +24,20 @@ const DELEGATECALL: u8 = 0xf4;
 const CREATE2: u8 = 0xf5;
 const STATICCALL: u8 = 0xfa;
 
-/// Bytes of a call and of an instruction in JSON, without code, words and memory.
+// Bytes in JSON, as estimates.
+
+/// Bytes of a call, without code and instructions.
 const CALL_BYTES: usize = 30;
+/// Bytes of an instruction, without words and memory.
 const STEP_BYTES: usize = 100;
-/// Bytes of a pushed word, of a written slot, and of the place of memory in JSON.
+/// Bytes of a pushed word.
 const WORD_BYTES: usize = 70;
+/// Bytes of a written slot.
 const SLOT_BYTES: usize = 150;
+/// Bytes of a range of memory, without its contents.
 const MEMORY_BYTES: usize = 40;
 
-/// The calls of a transaction with what their instructions change. The first one is the transaction itself.
+/// The calls of a transaction with the changes of their instructions. The first call is the transaction itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmTrace {
     /// The calls, each before its inner calls.
@@ -44,7 +49,7 @@ pub struct VmTrace {
 pub struct VmCall {
     /// The code that runs; empty if no instruction ran.
     pub code: Bytes,
-    /// Its instructions in order, without those of inner calls.
+    /// The instructions of the call in order, without those of inner calls.
     pub steps: Vec<VmStep>,
 }
 
@@ -55,23 +60,22 @@ pub struct VmStep {
     pub pc: usize,
     /// Gas charged, forwarded gas included; 0 if the instruction failed.
     pub cost: u64,
-    /// Its changes; `None` if it failed.
+    /// The changes of the instruction; `None` if it failed.
     pub effect: Option<VmEffect>,
-    /// Index of the call or creation that it started in [`VmTrace::calls`].
+    /// Index in [`VmTrace::calls`] of the call or creation that the instruction started.
     pub inner: Option<usize>,
 }
 
 /// The changes of an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmEffect {
-    /// Gas left after it, and after the call that it started.
+    /// Gas left after the instruction, and after the call that it started.
     pub left: u64,
-    /// The words at the top of the stack that it wrote, the top one last. DUP and SWAP show all words down to the one that
-    /// they use.
+    /// The words that the instruction wrote to the stack, the top one last. DUP and SWAP show all words down to the one that they use.
     pub pushed: Vec<U256>,
-    /// The range of the memory that it read or wrote as a word or wrote otherwise, with its contents afterwards.
+    /// The range of the memory that the instruction wrote, or read by MLOAD: its offset, and its contents afterwards.
     pub memory: Option<(usize, Bytes)>,
-    /// The slot that it wrote, with its word.
+    /// The slot that the instruction wrote, and the word.
     pub stored: Option<(U256, U256)>,
 }
 
@@ -82,35 +86,40 @@ type MemoryRange = (usize, usize);
 #[derive(Clone, Debug)]
 struct Running {
     opcode: u8,
+    /// Gas left before the instruction.
     gas: u64,
+    /// The range of the memory that it uses ([`memory_range`]).
     memory: Option<MemoryRange>,
+    /// The slot and the word of SSTORE.
     stored: Option<(U256, U256)>,
 }
 
 /// A call that has not ended yet.
 #[derive(Clone, Debug)]
 struct OpenCall {
+    /// Index in [`VmTrace::calls`].
     index: usize,
+    /// Gas passed to the call.
     gas: u64,
-    /// Set after an instruction that starts a call until the next one shows the result: the range that receives the
-    /// output, if any.
+    /// Set by an instruction that starts an inner call, until the next instruction shows its result: the range of memory that receives
+    /// the output, if any.
     calling: Option<Option<MemoryRange>>,
-    /// The word that the call pushes.
+    /// The word that the inner call pushes.
     result: U256,
 }
 
-/// Collects what the instructions of one transaction change.
+/// Collects the changes of the instructions of one transaction.
 #[derive(Clone, Debug)]
 pub(super) struct VmTracer {
     trace: VmTrace,
     open: Vec<OpenCall>,
     running: Option<Running>,
-    /// Remaining space.
+    /// The bytes that are left.
     pub(super) budget: TraceBudget,
 }
 
 impl VmTracer {
-    /// Creates a tracer with this space.
+    /// Creates a tracer with this budget.
     pub(super) fn new(budget: TraceBudget) -> Self {
         Self { trace: VmTrace { calls: vec![VmCall::default()] }, open: Vec::new(), running: None, budget }
     }
@@ -145,7 +154,7 @@ impl VmTracer {
     pub(super) fn frame_end(&mut self, close: &FrameClose) {
         // Code that ends with a call shows no instruction after it.
         let left = self.open.last().map_or(0, |open| open.gas.saturating_sub(close.gas_used));
-        self.settle(left, None, &[]);
+        self.complete_call(left, None, &[]);
         self.open.pop();
         let result = match (close.failure, close.created) {
             (None, Some(created)) => U256::from_be_slice(created.as_slice()),
@@ -157,8 +166,9 @@ impl VmTracer {
         }
     }
 
-    /// Completes the instruction before that has started a call.
-    fn settle(&mut self, left: u64, top: Option<U256>, memory: &[u8]) {
+    /// If the last instruction has started a call that has ended now, sets its changes. `left` is the gas left, `top` the top of the stack
+    /// if it is known.
+    fn complete_call(&mut self, left: u64, top: Option<U256>, memory: &[u8]) {
         let Some(open) = self.open.last_mut() else { return };
         let Some(range) = open.calling.take() else { return };
         let result = top.unwrap_or(open.result);
@@ -167,7 +177,7 @@ impl VmTracer {
         *effect = VmEffect { left, pushed: vec![result], memory: shown, stored: None };
     }
 
-    /// A range of the memory, which is kept if there is space; `None` for one that is empty or not in the memory.
+    /// A range of the memory with its contents; `None` if the range is empty or not in the memory, or if the budget does not suffice.
     fn shown_memory(&mut self, (offset, len): MemoryRange, memory: &[u8]) -> Option<(usize, Bytes)> {
         let bytes = memory.get(offset..offset.checked_add(len)?).filter(|bytes| !bytes.is_empty())?;
         let size = bytes.len().saturating_mul(2).saturating_add(MEMORY_BYTES);
@@ -176,7 +186,7 @@ impl VmTracer {
 
     /// An instruction is about to run.
     pub(super) fn step(&mut self, step: &StepStart<'_>) {
-        self.settle(step.gas, step.stack.last().copied(), step.memory);
+        self.complete_call(step.gas, step.stack.last().copied(), step.memory);
         let Some(call) = self.open.last().and_then(|open| self.trace.calls.get_mut(open.index)) else {
             return;
         };
@@ -220,6 +230,7 @@ impl VmTracer {
     }
 }
 
+/// Whether an instruction calls an account or creates a contract.
 fn starts_call(opcode: u8) -> bool {
     matches!(opcode, CREATE | CALL | CALLCODE | DELEGATECALL | CREATE2 | STATICCALL)
 }
@@ -227,7 +238,7 @@ fn starts_call(opcode: u8) -> bool {
 /// How many words an instruction writes to the stack, as Parity counts them.
 fn pushed(opcode: u8) -> usize {
     match opcode {
-        // Arithmetic, comparisons, hashes, the environment and the block, of which copies push nothing.
+        // Copies to memory push nothing. They are in the middle of the next range: arithmetic, comparisons, hashes, environment, block.
         CALLDATACOPY | CODECOPY | EXTCODECOPY | RETURNDATACOPY => 0,
         0x01..=0x4f | MLOAD | 0x54 | 0x58..=0x5a | 0x5c | 0x5f..=0x7f => 1,
         0x80..=0x9f => usize::from(opcode & 0xf).saturating_add(2),
@@ -239,14 +250,14 @@ fn pushed(opcode: u8) -> usize {
 
 /// The range of the memory that an instruction uses; for calls the one that receives the output.
 fn memory_range(opcode: u8, word: &dyn Fn(usize) -> Option<U256>) -> Option<MemoryRange> {
-    let at = |below: usize| word(below).and_then(|word| usize::try_from(word).ok());
+    let number = |below: usize| word(below).and_then(|word| usize::try_from(word).ok());
     let (offset, len) = match opcode {
-        MLOAD | MSTORE => (at(0)?, 32),
-        MSTORE8 => (at(0)?, 1),
-        CALLDATACOPY | CODECOPY | RETURNDATACOPY | MCOPY => (at(0)?, at(2)?),
-        EXTCODECOPY => (at(1)?, at(3)?),
-        DELEGATECALL | STATICCALL => (at(4)?, at(5)?),
-        CALL | CALLCODE => (at(5)?, at(6)?),
+        MLOAD | MSTORE => (number(0)?, 32),
+        MSTORE8 => (number(0)?, 1),
+        CALLDATACOPY | CODECOPY | RETURNDATACOPY | MCOPY => (number(0)?, number(2)?),
+        EXTCODECOPY => (number(1)?, number(3)?),
+        DELEGATECALL | STATICCALL => (number(4)?, number(5)?),
+        CALL | CALLCODE => (number(5)?, number(6)?),
         _ => return None,
     };
     Some((offset, len))
