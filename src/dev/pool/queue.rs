@@ -214,7 +214,7 @@ impl Pool {
     pub fn ordered(&self) -> Vec<Arc<Pooled>> {
         let mut senders = Vec::new();
         self.senders.for_each(&mut |_, transactions| {
-            senders.push(transactions.pending.values().rev().cloned().collect())
+            senders.push(transactions.pending.values().rev().cloned().collect());
         });
         by_price(senders.into_iter())
     }
