@@ -27,6 +27,7 @@ impl Submission {
         &self.work
     }
 
+    /// Reads the hash that the coinbase names.
     fn new(work: BitcoinWork) -> Self {
         Self { named: named_hash(&work.coinbase).unwrap_or_default(), work }
     }
@@ -39,6 +40,7 @@ impl Submission {
         Self::read_block(bytes).ok_or(DevError::NotBitcoin("block"))
     }
 
+    /// As [`Self::block`], without the reason of a failure.
     fn read_block(bytes: &[u8]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
         let mut reader = BitcoinReader(rest);
@@ -87,6 +89,7 @@ fn header_and_coinbase(header: &[u8], coinbase: &[u8]) -> Result<([u8; HEADER_LE
 struct BitcoinReader<'a>(&'a [u8]);
 
 impl<'a> BitcoinReader<'a> {
+    /// Reads bytes.
     fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
         self.0 = rest;

@@ -54,7 +54,7 @@ pub struct BitcoinBlocks {
 pub struct BitcoinTip {
     /// The height of the block.
     pub height: u32,
-    /// Its hash in internal byte order.
+    /// The hash of the block in internal byte order.
     pub hash: B256,
 }
 

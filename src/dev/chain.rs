@@ -105,7 +105,7 @@ pub struct DevChain {
     /// The blocks that external miners work on.
     pub(super) work: MinerWork,
     pub(super) events: Vec<DevEvent>,
-    /// Whether events are kept for the host.
+    /// Whether events are stored for the host.
     logging: bool,
     /// Transactions that were dropped because they took longer than the time limit of a block, since the last one was submitted.
     pub(super) slow: Vec<B256>,
@@ -232,7 +232,7 @@ impl DevChain {
         &self.pool
     }
 
-    /// The accounts whose keys this chain holds.
+    /// The keys of accounts with which the chain signs.
     pub const fn wallet(&self) -> &Wallet {
         &self.wallet
     }
@@ -328,6 +328,7 @@ impl DevChain {
         self.logging = enabled;
     }
 
+    /// Stores an event for the host, if events are on and there are not too many.
     pub(super) fn note(&mut self, event: DevEvent) {
         if self.logging && self.events.len() < MAX_EVENTS {
             self.events.push(event);

@@ -51,13 +51,13 @@ pub enum Mining {
 /// The configuration of a development chain.
 #[derive(Debug, Clone)]
 pub struct DevConfig {
-    /// The network. Its genesis hash is that of [`Self::genesis`].
+    /// The network, whose genesis hash is that of [`Self::genesis`].
     pub network: Arc<Network>,
     /// Block 0, or the block of another network on which the chain begins, with the state there.
     pub genesis: GenesisBlock,
     /// The chain of another network on which this one begins, if it does.
     pub fork: Option<ForkStart>,
-    /// The keys that the chain holds, in the order of `eth_accounts`.
+    /// The private keys with which the chain signs, in the order of `eth_accounts`.
     pub keys: Vec<PrivateKey>,
     /// When blocks are mined.
     pub mining: Mining,

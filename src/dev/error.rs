@@ -35,7 +35,7 @@ pub enum DevError {
     Difficulty(U256),
     #[error("Timestamp error: {time} is lower than or equal to previous block's timestamp {parent}")]
     Timestamp { time: u64, parent: u64 },
-    /// A time that leaves no room for later blocks.
+    /// A time beyond [`LAST_TIME`](super::LAST_TIME), after which later blocks could have no later time.
     #[error("Timestamp error: {0} is later than this chain can have: choose a time up to {last}, or remove a fixed interval of blocks", last = super::LAST_TIME)]
     Time(u64),
     /// More blocks than one request may mine, such as [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).

@@ -90,6 +90,7 @@ impl PrivateKey {
         Ok(self.sign_hash(&digest(json)?))
     }
 
+    /// Signs a hash. Returns r, s and v (27 or 28) in 65 bytes.
     fn sign_hash(&self, hash: &B256) -> Option<[u8; 65]> {
         let (r, s, odd) = self.sign(hash)?;
         let bytes = r.to_be_bytes::<32>().into_iter().chain(s.to_be_bytes::<32>());

@@ -1,6 +1,6 @@
 //! Limits of the development chain that its error messages state ([`super::DevError`]).
 
-/// The latest time that methods set, in seconds since 1970. It leaves half of the signed 64-bit numbers to later blocks, whose
+/// The latest time that methods set, in seconds since 1970. This limit leaves half of the signed 64-bit numbers to later blocks, whose
 /// timestamps are always later than their parents'.
 pub const LAST_TIME: u64 = 1 << 62;
 

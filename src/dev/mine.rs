@@ -139,7 +139,7 @@ impl DevChain {
             .min()
     }
 
-    /// The number of blocks before one that can hold a transaction; `None` if none soon can.
+    /// See [`BlockLimits::blocks_before`], from the head on.
     fn blocks_before(&self, transaction: &Transaction) -> Option<u64> {
         let (head, network) = (self.chain.head(), self.chain.view().network());
         let rules = network.rules(head.number);

@@ -31,7 +31,7 @@ pub struct MinerSettings {
     /// The minimum gas price in wei that transactions must offer, and that blocks approach, each by at most 1/100 of its
     /// parent's ([`BlockLimits`]).
     pub minimum_gas_price: U256,
-    /// Whether blocks list the uncles that the chain knows.
+    /// Whether blocks list the uncles that the chain has.
     pub uncles: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct Assembled {
     pub header: Header,
     /// The uncles that the block lists.
     pub uncles: Vec<Header>,
-    /// Its transactions, REMASC's last.
+    /// The transactions of the block, REMASC's last.
     pub transactions: Vec<Transaction>,
-    /// The result of its execution.
+    /// The result of executing the block.
     pub executed: ExecutedBlock,
     /// Transactions of the pool that are not in the block, with the reason of each.
     pub dropped: Vec<(B256, TxError)>,
@@ -130,6 +130,7 @@ impl MinerSettings {
     }
 }
 
+/// The candidate for a block that a transaction of the pool is.
 fn candidate(pooled: &Arc<Pooled>) -> TransactionCandidate {
     TransactionCandidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
 }

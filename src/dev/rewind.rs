@@ -39,6 +39,7 @@ impl DevChain {
         self.attempt(|chain| chain.replace_blocks(depth, now, fill))
     }
 
+    /// As [`Self::reorganise`]; after an error the caller undoes all changes.
     fn replace_blocks<E: From<DevError>>(
         &mut self,
         depth: u64,

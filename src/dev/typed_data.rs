@@ -118,6 +118,7 @@ pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
     Ok(keccak256(bytes))
 }
 
+/// Parses JSON; `None` if it is not of the type.
 fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
@@ -256,6 +257,7 @@ fn type_size(digits: &str) -> Option<usize> {
     digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))
 }
 
+/// Whether a type has no parts: neither a struct nor an array.
 fn is_atomic(kind: &str) -> bool {
     matches!(kind, "address" | "bool" | "bytes" | "string")
         || integer(kind).is_some()
@@ -278,6 +280,7 @@ fn atom_word(kind: &str, json: &str) -> Option<B256> {
     }
 }
 
+/// The bytes of a JSON text in hex with `0x`.
 fn bytes(json: &str) -> Option<Vec<u8>> {
     let text: Cow<'_, str> = parse(json)?;
     hex::decode(text.strip_prefix("0x")?).ok()

@@ -1,4 +1,5 @@
-//! The accounts whose keys this node holds: unlocked ones, and ones protected by a passphrase (`personal_*`).
+//! The keys with which the development chain signs: unlocked ones, and encrypted ones that a passphrase unlocks (methods `personal_*`).
+//! Also the accounts that may send without a signature (impersonated ones).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -20,6 +21,7 @@ struct EncryptedKey {
 }
 
 impl EncryptedKey {
+    /// Encrypts a key. `salt` must be random.
     fn new(key: &PrivateKey, passphrase: &str, salt: B256) -> Self {
         Self { salt, masked: mask(key.to_bytes(), passphrase, &salt) }
     }

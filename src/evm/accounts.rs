@@ -1,5 +1,5 @@
-//! Instructions that read accounts: balances, code of other accounts, SELFDESTRUCT. Each reports the accounts it reads as touches, from
-//! which the parallel transaction lists of RSKIP-144 are checked.
+//! Instructions that read accounts: balances, code of other accounts, SELFDESTRUCT. Each instruction reports the accounts that it reads
+//! as touches ([`Touch`]), by which the parallel transaction lists of RSKIP-144 are checked.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::interpreter::instructions::{host, system};
@@ -53,6 +53,7 @@ pub(super) fn exists<DB: EvmDatabase>(
     Ok(!context.load_account_info_skip_cold_load(address, false, false)?.is_empty)
 }
 
+/// BALANCE.
 pub(super) fn balance<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let [address] = pop(context.interpreter)?;
     let address = to_address(address);
@@ -110,6 +111,7 @@ pub(super) fn extcodehash<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -
     push(context.interpreter, hash.into())
 }
 
+/// The result of EXTCODEHASH for an account that is no native contract.
 fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<B256> {
     let before_rskip_169 = !context.chain.rules.has(Rule::Rskip169);
     let loaded = context.load_account_info_skip_cold_load(address, false, false)?;

@@ -36,6 +36,7 @@ struct MemoryRange {
 }
 
 impl MemoryRange {
+    /// Reads a range from the stack arguments; an error if it ends beyond the largest memory.
     fn new(offset: U256, len: U256) -> OpcodeResult<Self> {
         if len.is_zero() {
             // Before RSKIP-150 a native contract writes its output at this offset even if the range is empty (`native.rs`).
@@ -207,7 +208,7 @@ fn grow_memory<DB: EvmDatabase>(
         return;
     }
     let cost = context.host.cfg.gas_params.memory_cost(words);
-    // The cost was charged above. This call only records the new size.
+    // `charge_memory` has charged the cost: the call only records the new size, and its result is the cost.
     let _ = context.interpreter.gas.memory_mut().set_words_num(words, cost);
     context.interpreter.memory.resize(words.saturating_mul(32));
 }

@@ -177,7 +177,7 @@ impl<S: EvmState> Machine<'_, S> {
     }
 }
 
-/// Checks the code of a new contract. It must not start with `0xEF` (RSKIP-544). Before RSKIP-453, an inner
+/// Checks the code of a new contract, which must not start with `0xEF` (RSKIP-544). Before RSKIP-453, an inner
 /// creation whose code is too long or not paid for succeeds without code.
 fn check_new_code<DB: EvmDatabase>(
     result: &mut InterpreterResult,

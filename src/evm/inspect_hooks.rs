@@ -209,7 +209,7 @@ fn named_code_size<DB: EvmDatabase>(
     }
 }
 
-/// Whether an instruction did not fail. It may have ended the frame, or opened another one.
+/// Whether an instruction did not fail, also if it has ended the frame or opened another one.
 fn ends_well(end: InstructionResult) -> bool {
     end.is_ok() || matches!(end, InstructionResult::Suspend | InstructionResult::Revert)
 }

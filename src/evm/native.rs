@@ -235,7 +235,7 @@ impl<S: EvmState> Machine<'_, S> {
         if returned_natively && !rules.has(Rule::Rskip150) {
             return self.hand_back_unsized(result);
         }
-        // The only creation without a frame is one at a taken address, which keeps the return buffer in every era.
+        // A creation opens no frame only if its address is taken. The return buffer then stays in every era.
         let collided = matches!(result, FrameResult::Create(_));
         if !collided && (rules.has(Rule::Rskip171) || returned_natively) {
             return self.hand_back(result);

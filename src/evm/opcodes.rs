@@ -49,8 +49,8 @@ pub(super) fn instructions<'a, DB: EvmDatabase>(rules: RuleSet) -> Instructions<
     table
 }
 
-/// Replaces the instructions that have Rootstock's own form in every era. Those with gas 0 charge their whole
-/// price themselves.
+/// Replaces the instructions that have Rootstock's own form in every era. The last argument is the gas that `revm` charges before the
+/// instruction; instructions with 0 charge their whole price themselves.
 fn always<DB: EvmDatabase>(table: &mut Instructions<'_, DB>) {
     table.insert_instruction(op::BALANCE, Instruction::new(accounts::balance::<DB>), 400);
     table.insert_instruction(op::EXTCODESIZE, Instruction::new(accounts::extcodesize::<DB>), 700);
@@ -102,10 +102,12 @@ fn sstore<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     Ok(())
 }
 
+/// GASPRICE.
 fn gasprice<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     push(context.interpreter, context.host.chain.gas_price)
 }
 
+/// GASLIMIT: the gas limit in the block's header.
 fn gaslimit<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     push(context.interpreter, context.host.chain.gas_limit)
 }
@@ -115,20 +117,24 @@ fn basefee<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult 
     push(context.interpreter, context.host.chain.minimum_gas_price)
 }
 
+/// CHAINID (RSKIP-152).
 fn chainid<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     push(context.interpreter, U256::from(context.host.cfg.chain_id))
 }
 
+/// PUSH0 (RSKIP-398).
 fn push0<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     push(context.interpreter, U256::ZERO)
 }
 
+/// TLOAD (RSKIP-446).
 fn tload<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let [key] = pop(context.interpreter)?;
     let value = context.host.tload(context.interpreter.input.target_address(), key);
     push(context.interpreter, value)
 }
 
+/// TSTORE (RSKIP-446).
 fn tstore<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     if context.interpreter.runtime_flag.is_static() {
         return Err(InstructionResult::StateChangeDuringStaticCall);

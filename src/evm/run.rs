@@ -197,7 +197,7 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
-    /// Refund for destroyed contracts. Each counts once, including those destroyed in constructors.
+    /// Refund for destroyed contracts. Each contract counts once, also if it was destroyed in its constructor.
     fn destruction_refund(&self) -> u64 {
         let accounts = self.evm.ctx.journaled_state.state.values();
         let destroyed = accounts.filter(|account| account.is_selfdestructed()).count() as u64;

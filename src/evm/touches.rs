@@ -3,7 +3,7 @@
 //!
 //! Two transactions in different parallel lists must not touch the same key if one of them writes it. The
 //! reference node counts every key that it requests from its repository of accounts, at the time of the request. Touches of
-//! reverted frames are kept. The result therefore depends on how far an operation proceeds before it fails.
+//! reverted frames count. The result therefore depends on how far an operation proceeds before it fails.
 //! An operation computes its price, pays it, checks its conditions, and then moves value and loads code. Requests made
 //! before a failure count; those that would follow do not.
 //!
@@ -27,7 +27,7 @@
 //! | BALANCE, EXTCODESIZE, EXTCODECOPY | paid | account | |
 //! | EXTCODEHASH | paid | account, unless native | |
 //!
-//! A call runs if it is paid, not too deep, and the caller has the value. It counts even if a native contract
+//! A call runs if it is paid, not too deep, and the caller has the value. Its touches count even if a native contract
 //! then has too little gas. The table omits touches that cannot change the result:
 //! - The operation that starts a frame already reads the account of the running contract. SELFBALANCE and the
 //!   balance check before a transfer therefore add nothing. Reads of an account that is also written add

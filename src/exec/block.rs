@@ -96,7 +96,7 @@ impl ExecutedBlock {
     }
 }
 
-/// Executes a block on its parent's state. This checks the transactions and their lists, but not the header;
+/// Executes a block on its parent's state, and checks the transactions and their lists, but not the header;
 /// [`check_block`] compares the result with the header. Calls to methods that are not implemented fail; what the
 /// observer sees is then not what happened on the network.
 ///
@@ -177,6 +177,7 @@ struct BlockStart {
 }
 
 impl BlockStart {
+    /// Divides the transactions into lists and activates native contracts.
     fn of(
         context: &BlockContext<'_>,
         parent_state: &Trie,

@@ -32,7 +32,7 @@ pub enum BlockError {
     Conflict { lists: (usize, usize), key: AccessKey },
     #[error("transaction {index} {hash}: calls Bridge or REMASC in a parallel list")]
     NativeContract { index: usize, hash: B256 },
-    /// An ancestor that the execution needs is not known.
+    /// An ancestor that the execution needs, or its list of uncles, is not available.
     #[error(transparent)]
     UnknownAncestor(#[from] UnknownAncestor),
     /// The caller gave another number of senders than of transactions.

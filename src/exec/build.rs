@@ -236,6 +236,7 @@ impl PartialBlock {
         }
     }
 
+    /// Appends a transaction with its result.
     fn push(&mut self, transaction: Transaction, sender: Address, end: TransactionEnd) {
         let index = self.transactions.len();
         self.gas_used = self.gas_used.saturating_add(end.receipt.gas_used);

@@ -53,7 +53,7 @@ impl CallMessage {
     }
 }
 
-/// The block in which a call runs. This is the selected block, not the one after it.
+/// The fields of the block in which code runs. For a local call, the selected block itself, not a block after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEnvironment {
     /// Block number.
@@ -192,6 +192,7 @@ fn outcome_of_direct_call(end: DirectCallResult, limit: u64, gas: u64) -> CallOu
     CallOutcome::Success { output, gas_used, logs: end.logs }
 }
 
+/// The outcome of a call that runs out of gas.
 fn out_of_gas(limit: u64) -> CallOutcome {
     CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: limit }
 }

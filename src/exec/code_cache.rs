@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use crate::evm::ReadyCode;
 
-/// A cache of analysed code by its hash. Its owner bounds its memory; it may forget any code at any time.
+/// A cache of analysed code by its hash. The owner of the cache bounds its memory, and may remove code at any time.
 pub trait CodeCache {
     /// The code with this hash, if the cache has it.
     fn get(&self, hash: &B256) -> Option<ReadyCode>;

@@ -133,6 +133,7 @@ impl GasSearch<'_, '_> {
         Ok(Estimate::Gas(works))
     }
 
+    /// Whether the message succeeds with this gas limit.
     fn succeeds(&self, gas: u64) -> Result<bool, CallStop> {
         Ok(matches!(self.run_with(gas, None)?, CallOutcome::Success { .. }))
     }

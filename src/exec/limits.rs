@@ -2,7 +2,7 @@
 
 /// Highest gas limit of a call, as in the reference node (`rpc.callGasCap`).
 pub const CALL_GAS_CAP: u64 = 10_000_000;
-/// Most missing facts that one run reports. This is more than a contract call needs in one round, and few
+/// Most missing facts that one run reports: more than a contract call needs in one round, and few
 /// enough to request from an upstream at once. A run that reaches the limit ends early with the facts found.
 pub const MAX_MISSING: usize = 512;
 /// Most facts that one run may read. SLOAD costs 200 gas, so the gas cap alone would allow 50,000.

@@ -63,11 +63,11 @@ pub struct Executed<'a> {
     pub transaction: &'a Transaction,
     /// Sender of the transaction; the zero address for REMASC.
     pub sender: Address,
-    /// Whether it succeeded, as its receipt says.
+    /// Whether the transaction succeeded, as its receipt says.
     pub success: bool,
     /// Gas used.
     pub gas_used: u64,
-    /// Its logs in order.
+    /// The logs of the transaction in order.
     pub logs: &'a [Log],
     /// Output: return data, revert data, or the code of the new contract.
     pub output: &'a [u8],

@@ -53,7 +53,7 @@ pub(super) struct Sibling {
     pub(super) late: u64,
 }
 
-/// Balances that REMASC keeps between blocks, in wei, and flags for those that were written.
+/// The balances in REMASC's cells, in wei, and flags for those cells that are to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
     /// Collected fees that are not paid yet.

@@ -10,7 +10,7 @@ use crate::evm::HaltReason;
 
 /// The outcome of a call for which no data were missing.
 ///
-/// Other layers cannot create it. This layer creates it only with the proof that no data were missing:
+/// Other layers cannot create the type. This layer creates it only with the proof that no data were missing:
 ///
 /// ```compile_fail
 /// use rootlight::exec::{CallOutcome, CallResult};

@@ -111,7 +111,7 @@ impl<'a> Simulation<'a> {
         account
     }
 
-    /// Says that the next transaction is the last one, so that its changes need not be kept.
+    /// Says that the next transaction is the last one, so that its changes need not be stored.
     pub fn end_with_next(&mut self) {
         self.ends = true;
     }

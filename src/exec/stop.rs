@@ -13,7 +13,7 @@ use crate::state::{Corrupt, StateKey};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum CallStop {
-    /// These facts are missing. With them, the call can proceed further.
+    /// These facts are missing. The caller fetches them and runs the call again.
     #[error("{} facts are missing", .0.len())]
     Missing(BTreeSet<StateKey>),
     /// The state root commits to a value that does not decode.

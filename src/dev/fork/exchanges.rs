@@ -53,7 +53,7 @@ impl Exchanges {
         Self { names, unproven, done: Vec::new(), used: 0 }
     }
 
-    /// Takes the responses to requests that a fetch has asked for, before it runs again. Missing ones count as failed.
+    /// Stores the responses to the requests of [`Stop::Ask`], before the fetch runs again. Missing responses count as failed.
     pub fn feed(
         &mut self,
         upstream: usize,
@@ -72,6 +72,7 @@ impl Exchanges {
         self.done.len()
     }
 
+    /// Whether state without proof is accepted, and from how many upstreams.
     pub(super) const fn unproven(&self) -> UnprovenPolicy {
         self.unproven
     }
@@ -142,7 +143,7 @@ pub(super) fn no_upstream() -> ForkError {
     ForkError::Upstream("no upstream is given".to_owned())
 }
 
-/// Whether the upstream has no such method.
+/// Whether a request failed because the upstream does not have the method.
 pub(super) const fn lacks_method(failure: &RequestFailure) -> bool {
     matches!(failure, RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. })
 }

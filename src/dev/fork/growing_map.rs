@@ -15,7 +15,7 @@ const CHAINS: usize = 1 << 14;
 /// The bits of a hash that choose the chain.
 const CHAIN_BITS: u64 = (1 << 14) - 1;
 
-/// A map from byte strings. What was inserted stays, and never changes.
+/// A map from byte strings. Entries are never removed or changed.
 pub(super) struct GrowingMap<V> {
     chains: Box<[Link<V>]>,
     count: AtomicUsize,
@@ -25,6 +25,7 @@ pub(super) struct GrowingMap<V> {
 /// The first entry of a chain, or the one after another entry; empty at the end of the chain.
 type Link<V> = Once<Box<Entry<V>>>;
 
+/// An entry, and the link to the next one of the same chain.
 struct Entry<V> {
     key: Box<[u8]>,
     value: V,
@@ -39,6 +40,7 @@ impl<V> Default for GrowingMap<V> {
 }
 
 impl<V> GrowingMap<V> {
+    /// The chain that a key belongs to. There is one for every key.
     fn chain(&self, key: &[u8]) -> Option<&Link<V>> {
         let chain = usize::try_from(self.hasher.hash_one(key) & CHAIN_BITS).ok()?;
         self.chains.get(chain)

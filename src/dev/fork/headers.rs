@@ -23,6 +23,7 @@ const HEADERS_AT_ONCE: u64 = 50;
 /// How many blocks below the fork's block can be read at most: each header down to the requested one is fetched and stored.
 const MOST_BELOW: u64 = 100_000;
 
+/// The request for a block by its height, with hashes of transactions only.
 fn by_number(number: u64) -> UpstreamRequest {
     UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))
 }

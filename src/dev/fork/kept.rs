@@ -15,7 +15,7 @@ use crate::types::{Header, Receipt, Transaction, decode_uncles, encode_uncles};
 /// The key and the value of a stored part of a block. Only this file knows their encoding.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-/// The storage in which a host keeps fetched data of a fork, for later runs on the same block.
+/// The storage in which a host puts fetched data of a fork, for later runs on the same block.
 pub trait ForkKeeper {
     /// Stores values of the state.
     fn keep_values(&self, learned: &Learned);
@@ -23,7 +23,7 @@ pub trait ForkKeeper {
     /// Stores parts of blocks.
     fn keep_blocks(&self, entries: &mut dyn Iterator<Item = Entry>);
 
-    /// The value under the key of a part of a block. It is not trusted: the caller checks it.
+    /// The value under the key of a part of a block. The caller checks it, because storage is not trusted.
     fn block_part(&self, key: &[u8]) -> Option<Vec<u8>>;
 }
 
@@ -41,6 +41,7 @@ const UNCLES: u8 = 2;
 /// The number of the block that contains a transaction, in eight bytes; the transaction's hash follows the first byte of the key.
 const PLACE: u8 = 3;
 
+/// The key of stored data of this kind: the kind, then `of`.
 fn key(kind: u8, of: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(of.len().saturating_add(1));
     key.push(kind);

@@ -42,7 +42,7 @@ impl Rounds {
     /// [`RESET_SECONDS`] from then on.
     ///
     /// # Errors
-    /// [`ForkError::TooManyRounds`], and [`ForkError::TooMuch`] if one message reads the contents of more blocks than are kept.
+    /// [`ForkError::TooManyRounds`], and [`ForkError::TooMuch`] if one message reads the contents of more blocks than are stored.
     pub fn count<'a>(&mut self, wanted: impl IntoIterator<Item = &'a Wanted>) -> Result<(), ForkError> {
         if self.count >= MOST_ROUNDS {
             return Err(ForkError::TooManyRounds(MOST_ROUNDS));

@@ -99,6 +99,7 @@ impl ForkState {
         Ok(state)
     }
 
+    /// Locks the fetched data besides values.
     pub(super) fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock()
     }
@@ -169,6 +170,7 @@ impl ForkState {
         part
     }
 
+    /// Notes missing data of the present run.
     fn note(&self, missing: Missing) {
         self.notes.note(missing);
     }
@@ -189,6 +191,7 @@ impl ForkState {
 }
 
 impl Parts {
+    /// Adds a linked header.
     pub(super) fn add_header(&mut self, header: VerifiedHeader) {
         self.numbers.insert(header.hash(), header.number);
         self.headers.insert(header.number, header);

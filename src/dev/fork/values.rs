@@ -82,8 +82,8 @@ pub(super) fn fetch_values(
     }
 }
 
-/// Whether an address is one of those reserved for native contracts: 16 zero bytes and up to four others. Their storage has values
-/// that are longer than a word.
+/// Whether an address is one of those reserved for native contracts: 16 zero bytes, then four that are not all zero. The storage of
+/// native contracts has values that are longer than a word.
 fn is_native(address: &Address) -> bool {
     address.iter().take(16).all(|byte| *byte == 0) && !address.is_zero()
 }
@@ -110,7 +110,7 @@ impl BlockForms {
     }
 }
 
-/// One request for each account and its slots, its code, and the bytes of long values.
+/// The requests for each account: for proofs of its slots, for its code, and for the bytes of long values.
 fn proof_requests(wanted: &WantedAccounts, forms: &BlockForms) -> Vec<(Address, UpstreamRequest)> {
     let mut requests = Vec::new();
     for (address, keys) in wanted {
@@ -163,6 +163,7 @@ struct GivenAccount {
 }
 
 impl GivenAccount {
+    /// Adds the response to a request with this method.
     fn take(&mut self, method: &str, response: &UpstreamResponse) {
         let raw = match response {
             Ok(raw) => raw,

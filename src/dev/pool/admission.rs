@@ -32,6 +32,7 @@ pub struct PoolContext<'a> {
 }
 
 impl PoolContext<'_> {
+    /// The rules at the head.
     pub(super) fn rules(&self) -> RuleSet {
         self.network.rules(self.head.number)
     }
@@ -85,6 +86,7 @@ pub(super) fn check(
     fits_a_block_soon(context, transaction)
 }
 
+/// Checks the encoding of the nonce, and its distance to the nonce of the account.
 fn check_nonce(
     transaction: &Transaction,
     account_slots: u64,
@@ -127,6 +129,7 @@ fn check_price(context: &PoolContext<'_>, price: U256, below_cost: bool) -> Resu
     Ok(())
 }
 
+/// Checks the gas limit against the largest list of the head and of the target.
 fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
     let (gas, limit) = (transaction.gas_limit.value(), context.gas_limit());
     if gas > U256::from(limit.min(GAS_CAP)) {
@@ -135,7 +138,8 @@ fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(),
     Ok(())
 }
 
-/// Checks that a block can hold the transaction soon: the next one, or one on the way to the target.
+/// Checks that a block can hold the transaction: the next one, or one of those that approach the target
+/// ([`BlockLimits::blocks_before`]).
 fn fits_a_block_soon(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
     let (head, rules) = (BlockLimits::of(context.head), context.rules());
     if head.blocks_before(transaction, &context.target, context.network, rules).is_some() {

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// The largest size of an encoded transaction in bytes.
 pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 
-/// Most bytes of all transactions in the pool, each counted as its data and 1 KiB: room for 32,768 transactions without data. The limit
+/// Most bytes of all transactions in the pool, each counted as its data and 1 KiB: 32,768 transactions without data. The limit
 /// for each account does not bound the pool, because any number of accounts may send.
 pub(super) const MAX_POOL_BYTES: usize = 32 << 20;
 
@@ -61,7 +61,7 @@ pub enum PoolError {
     /// The gas price is too low to replace the pending transaction with the same sender and nonce.
     #[error("gas price not enough to bump transaction")]
     Bump,
-    /// The transactions in the pool have as many bytes as it holds.
+    /// The new transaction would exceed the limit of bytes of the pool.
     #[error("the pool is full, with {MAX_POOL_BYTES} bytes: mine blocks or drop transactions first")]
     Full,
     /// The sender cannot pay for this transaction together with its pending ones.

@@ -40,6 +40,7 @@ impl PartialEq for SenderTransactions {
 impl Eq for SenderTransactions {}
 
 impl SenderTransactions {
+    /// Splits a list in descending order of nonces; `None` if it is empty.
     fn new(mut rest: Vec<Arc<Pooled>>) -> Option<Self> {
         let next = rest.pop()?;
         Some(Self { price: next.transaction.gas_price.value(), next, rest })

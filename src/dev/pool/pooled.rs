@@ -12,7 +12,7 @@ pub struct Pooled {
     pub transaction: Transaction,
     /// The hash of the transaction.
     pub hash: B256,
-    /// Its sender, from the signature or impersonated.
+    /// The sender, from the signature or impersonated.
     pub sender: Address,
     /// The asker that has sent the transaction; `None` for a transaction of a block that left the chain.
     pub asker: Option<Asker>,
@@ -21,6 +21,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
+    /// The nonce as a number.
     pub(super) fn nonce(&self) -> u64 {
         // Admission refuses nonces above 64 bits.
         u64::try_from(self.transaction.nonce.value()).unwrap_or(u64::MAX)

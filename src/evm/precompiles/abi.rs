@@ -107,6 +107,7 @@ pub(super) fn decode<'a>(data: &'a [u8], kinds: &[ArgKind]) -> Option<Vec<Arg<'a
     Some(args)
 }
 
+/// The bytes of a range; `None` if the data end before its end.
 fn slice(data: &[u8], from: usize, len: usize) -> Option<&[u8]> {
     data.get(from..from.checked_add(len)?)
 }

@@ -122,6 +122,7 @@ fn field(
     })
 }
 
+/// The miner of the uncle at an index; empty if there is no such uncle.
 fn uncle_coinbase(
     header: &SealedHeader,
     index: Option<&Arg<'_>>,

@@ -18,6 +18,7 @@ pub(super) fn run(input: &[u8]) -> Vec<u8> {
     recover(input).map_or_else(Vec::new, |address| address.to_vec())
 }
 
+/// The signer's address as a 32-byte word; `None` for an invalid signature.
 fn recover(input: &[u8]) -> Option<[u8; 32]> {
     // The reference node refuses input that ends before s, and does not pad it with zeros.
     let _ = input.get(S..)?;

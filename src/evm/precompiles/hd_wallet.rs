@@ -76,6 +76,7 @@ pub(super) fn run(input: &[u8]) -> Option<Bytes> {
     Some(bytes_result(&output))
 }
 
+/// The address of a hash of 20 bytes with this version byte.
 fn to_base58check(hash: &[u8], version: &Arg<'_>) -> Option<String> {
     let version = u8::try_from(version.signed()?).ok()?;
     let mut bytes = alloc::vec![version];

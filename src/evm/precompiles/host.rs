@@ -110,7 +110,7 @@ pub trait NativeHost {
 pub enum NativeFailure {
     /// The contract failed, as it does in the reference node.
     Failed,
-    /// The contract finished without any output. This is a success before RSKIP-197 and in direct calls of
+    /// The contract finished without any output, which is a success before RSKIP-197 and in direct calls of
     /// transactions, a failure otherwise.
     Nothing,
     /// This version does not implement the named method.

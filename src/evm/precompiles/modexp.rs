@@ -21,6 +21,7 @@ struct Lengths {
 }
 
 impl Lengths {
+    /// Reads the three length words, each capped at [`MAX_LENGTH`].
     fn read(input: &[u8]) -> Self {
         let length = |offset| {
             let word = U256::from_be_bytes(padded::<32>(input, offset));
@@ -82,7 +83,7 @@ fn size(len: u64) -> usize {
 /// Base, exponent and modulus; `None` if the modulus, and so the result, is 0.
 ///
 /// The modulus is the last operand. If it is not 0, the input extends into it, so the other operands are no
-/// longer than the input. This avoids allocating megabytes of an exponent that the input does not contain;
+/// longer than the input. This order of checks avoids the allocation of megabytes for an exponent that the input does not contain;
 /// with a short modulus they would cost little gas.
 fn operands(input: &[u8], lengths: &Lengths) -> Option<[Vec<u8>; 3]> {
     let exponent_at = HEADER.saturating_add(size(lengths.base));

@@ -8,7 +8,7 @@ use super::TraceBudget;
 use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector};
 use crate::exec::Executed;
 
-/// Bytes of an entry in JSON as an estimate, besides its input and output. Their hex digits take two bytes for each byte.
+/// Bytes of an entry in JSON as an estimate, besides its input and output, whose hex digits take two bytes for each byte.
 const NODE_BYTES: usize = 600;
 
 /// One entry of a trace.
@@ -64,7 +64,7 @@ impl TraceNode {
 pub struct CallTrace {
     /// The entries.
     pub nodes: Vec<TraceNode>,
-    /// Logs in order. Those of failed entries are left out.
+    /// Logs in order, without those of failed entries.
     pub logs: Vec<TracedLog>,
 }
 
@@ -152,7 +152,7 @@ impl CallTracer {
     }
 
     /// The entry that a log belongs to: the innermost open entry, or its caller if that entry is a native
-    /// contract, whose logs are kept when it fails.
+    /// contract, whose logs stay when it fails.
     fn log_owner(&self) -> usize {
         let Some(index) = self.open.last().copied() else { return 0 };
         let node = self.trace.nodes.get(index);

@@ -12,6 +12,7 @@ use crate::consensus::RuleSet;
 use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector, LiveState, StepEnd, StepStart};
 use crate::exec::{BlockObserver, Executed};
 
+// Opcodes that are reported in a way of their own.
 const CREATE: u8 = 0xf0;
 const REVERT: u8 = 0xfd;
 /// The error of REVERT, in geth's words.
@@ -187,7 +188,7 @@ impl ScriptTracer {
         self.failure.is_some() || self.budget.exceeded()
     }
 
-    /// Calls the script unless it has failed, and keeps its first error.
+    /// Calls the script unless it has failed, and stores its first error.
     fn call_script<T>(
         &mut self,
         call: impl FnOnce(&mut dyn ScriptRun) -> Result<T, ScriptError>,

@@ -61,8 +61,8 @@ impl SelectorTracer {
     }
 }
 
-/// Whether the address is one of Ethereum's native contracts, whose input has no selector. Those of Rootstock have
-/// methods.
+/// Whether the address is one of Ethereum's native contracts, whose input has no selector. The native contracts of Rootstock
+/// have methods with selectors.
 fn is_ethereum_native(address: &Address) -> bool {
     matches!(address.split_last(), Some((last, rest)) if *last != 0 && rest.iter().all(|byte| *byte == 0))
 }

@@ -35,12 +35,12 @@ pub struct StepOptions {
     pub disable_memory: bool,
     /// Leave out the stack.
     pub disable_stack: bool,
-    /// Keep the output of the last call with each instruction.
+    /// Store the output of the last call with each instruction.
     pub return_data: bool,
     /// Show storage only with SLOAD and SSTORE, and of it only the slots that the contract has used, zero or not.
     /// Otherwise every instruction shows the storage of its contract, the whole of it if the state can list it.
     pub used_storage: bool,
-    /// Bytes of JSON after which no more instructions are kept; 0 keeps all.
+    /// Bytes of JSON after which no more instructions are stored; 0 stores all.
     pub limit: usize,
 }
 

@@ -10,6 +10,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::TraceBudget;
 use crate::evm::{FrameClose, HaltReason, StepEnd, StepStart};
 
+// Opcodes.
 const ISZERO: u8 = 0x15;
 const KECCAK256: u8 = 0x20;
 const EXTCODESIZE: u8 = 0x3b;
@@ -57,6 +58,7 @@ impl FromIterator<u8> for OpcodeSet {
 }
 
 impl OpcodeSet {
+    /// Whether an opcode is in the set.
     fn has(self, opcode: u8) -> bool {
         let Self([low, high]) = self;
         (if opcode < 0x80 { low } else { high }) >> (opcode & 0x7f) & 1 == 1
@@ -78,7 +80,7 @@ pub struct CallAccess {
     pub code_reads: Vec<Address>,
     /// How often each opcode runs. GAS counts unless a call follows.
     pub opcodes: BTreeMap<u8, u64>,
-    /// The bytes of code of each account that is called or whose code is read, with the first such opcode.
+    /// The number of bytes of code of each account that is called or whose code is read, with the first opcode that does so.
     pub code_sizes: BTreeMap<Address, (usize, u8)>,
     /// Whether an inner call ran out of gas.
     pub out_of_gas: bool,
@@ -105,7 +107,7 @@ pub(super) struct ValidationTracer {
     count: usize,
     /// The opcode that ran last, and the account that it names if it is a call or reads code.
     last: Option<(u8, Option<Address>)>,
-    /// The slot of a running SLOAD whose value is to be kept.
+    /// The slot of a running SLOAD whose value is to be stored.
     reading: Option<U256>,
     /// The bytes that are left.
     pub(super) budget: TraceBudget,
@@ -243,10 +245,12 @@ fn count<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) -> usize {
     usize::from(*count == 1)
 }
 
+/// Whether an instruction calls an account.
 fn is_call(opcode: u8) -> bool {
     matches!(opcode, CALL | CALLCODE | DELEGATECALL | STATICCALL)
 }
 
+/// Whether an instruction reads the code of an account that it names.
 fn reads_code(opcode: u8) -> bool {
     matches!(opcode, EXTCODESIZE | EXTCODECOPY | EXTCODEHASH)
 }

@@ -8,6 +8,7 @@ use alloy_primitives::{Bytes, U256};
 use super::TraceBudget;
 use crate::evm::{FrameClose, FrameStart, StepEnd, StepStart};
 
+// Opcodes.
 const MLOAD: u8 = 0x51;
 const MSTORE: u8 = 0x52;
 const MSTORE8: u8 = 0x53;

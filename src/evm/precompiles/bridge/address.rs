@@ -17,6 +17,7 @@ pub(super) fn of_script(constants: &Constants, hash: &[u8]) -> String {
     text(version, hash)
 }
 
+/// The address with this version byte.
 fn text(version: u8, hash: &[u8]) -> String {
     let mut bytes = alloc::vec![version];
     bytes.extend_from_slice(hash);

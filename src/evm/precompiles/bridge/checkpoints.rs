@@ -14,8 +14,9 @@ const MARGIN: i64 = 86_400 * 7;
 /// Number of Bitcoin blocks between two checkpoints.
 const STEP: i64 = 2_016;
 
-/// Bitcoin height of the last checkpoint in the main network's file. Its header has the time [`MAIN_TIME`].
+/// Bitcoin height of the last checkpoint in the main network's file.
 const MAIN_HEIGHT: i64 = 499_968;
+/// Time of the header at [`MAIN_HEIGHT`], in seconds since 1970.
 const MAIN_TIME: i64 = 1_513_605_320;
 
 /// Bitcoin height of the test network's checkpoint whose header has the first of [`TEST_TIMES`].
@@ -33,9 +34,8 @@ const TEST_TIMES: [u32; 51] = [
 ];
 
 /// Bitcoin height of the Bridge's first header. `created` is the creation time of the active federation as
-/// stored in its cell. Its unit is milliseconds according to its name. Federations elected before RSKIP-419
-/// and the genesis federations store seconds, and the reference node compares either with the times of
-/// Bitcoin headers, which are seconds.
+/// stored in its cell. The unit is meant to be milliseconds. Federations elected before RSKIP-419 and the genesis federations of mainnet
+/// and testnet store seconds, and the reference node compares either with the times of Bitcoin headers, which are seconds.
 ///
 /// # Errors
 /// [`NativeFailure::NotSimulated`] for a federation older than the network's genesis federation. No chain has one.

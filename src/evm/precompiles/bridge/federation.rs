@@ -251,12 +251,12 @@ pub(super) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// Decodes a cell that holds one number; `None` if the cell is not set.
+/// Decodes a cell with one number; `None` if the cell is not set.
 pub(super) fn number(cell: &[u8]) -> Option<u64> {
     RlpReader::new(cell).next_str("number").ok().map(big_endian)
 }
 
-/// Encodes a cell that holds one number.
+/// Encodes a cell with one number.
 pub(super) fn number_cell(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     rlp::put_u64(&mut out, number);

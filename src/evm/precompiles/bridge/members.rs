@@ -27,11 +27,13 @@ pub(super) enum FederationKind {
 const NO_FEDERATION: i64 = -1;
 
 impl Bridge<'_> {
+    /// The active federation.
     pub(super) fn active_federation(&mut self) -> Federation {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         Federation::active(constants, rules, height, &mut |slot| self.read(slot))
     }
 
+    /// The retiring federation, if there is one.
     pub(super) fn retiring_federation(&mut self) -> Option<Federation> {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         Federation::retiring(constants, rules, height, &mut |slot| self.read(slot))
@@ -63,6 +65,7 @@ impl Bridge<'_> {
         Some(members)
     }
 
+    /// The federation that a method is about.
     fn federation(&mut self, which: FederationKind) -> Option<Federation> {
         match which {
             FederationKind::Active => Some(self.active_federation()),
@@ -72,7 +75,7 @@ impl Bridge<'_> {
     }
 }
 
-/// Hash of a pending federation, by which it is committed. It covers the BTC keys.
+/// Hash of the BTC keys of a pending federation, by which voters name the federation when they commit it.
 pub(super) fn hash(members: &[FederationMember]) -> [u8; 32] {
     let mut keys = Vec::new();
     members.iter().for_each(|member| rlp::put_str(&mut keys, &member.btc));
@@ -92,11 +95,13 @@ fn int(number: Option<u64>) -> BridgeResult {
     Ok(Some(int_result(number.map_or(NO_FEDERATION, |number| number as i64))))
 }
 
+/// The Bitcoin address of a federation; empty if there is none.
 pub(super) fn address(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
     bytes(federation.address(bridge.constants, bridge.call.rules).as_bytes())
 }
 
+/// The number of the block in which a federation was created.
 pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.federation(which).map(|federation| federation.block))
 }
@@ -111,10 +116,12 @@ pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: FederationKind, _: &
     }))
 }
 
+/// The number of a federation's members.
 pub(super) fn size(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.federation(which).map(|federation| federation.members.len() as u64))
 }
 
+/// The number of signatures that a federation needs.
 pub(super) fn threshold(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.federation(which).map(|federation| federation.required() as u64))
 }
@@ -125,27 +132,32 @@ pub(super) fn key(bridge: &mut Bridge<'_>, which: FederationKind, args: &[Arg<'_
     bytes(&member(&federation.members, args)?.btc)
 }
 
+/// The key of a type of a member; fails if the index is out of range.
 pub(super) fn key_of_type(bridge: &mut Bridge<'_>, which: FederationKind, args: &[Arg<'_>]) -> BridgeResult {
     let kind = kind(args)?;
     let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
     bytes(kind(member(&federation.members, args)?))
 }
 
+/// BTC key of a member of the pending federation.
 pub(super) fn pending_key(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let Some(members) = bridge.pending_members() else { return bytes(&[]) };
     bytes(&member(&members, args)?.btc)
 }
 
+/// The key of a type of a member of the pending federation.
 pub(super) fn pending_key_of_type(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let kind = kind(args)?;
     let Some(members) = bridge.pending_members() else { return bytes(&[]) };
     bytes(kind(member(&members, args)?))
 }
 
+/// The number of members of the pending federation.
 pub(super) fn pending_size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.pending_members().map(|members| members.len() as u64))
 }
 
+/// The hash of the pending federation; empty if there is none.
 pub(super) fn pending_hash(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     match bridge.pending_members() {
         Some(members) => bytes(&hash(&members)),

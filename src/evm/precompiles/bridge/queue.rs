@@ -57,14 +57,14 @@ impl Bridge<'_> {
         }
     }
 
-    /// The block from which the next batch can be made (RSKIP-271). Reading the number also writes it back.
+    /// The number of the block from which the next batch can be made (RSKIP-271). Also writes the number back, as the reference node does.
     pub(super) fn next_pegout(&mut self) -> u64 {
         let next = number(&self.named("nextPegoutHeight")).unwrap_or(0);
         self.save_named("nextPegoutHeight", number_cell(next));
         next
     }
 
-    /// Whether the active federation holds coins. Reading this also writes the cell back.
+    /// Whether the active federation has coins. Also writes the cell with them back, as the reference node does.
     pub(super) fn has_coins(&mut self) -> bool {
         let name = self.coins_cell();
         let cell = self.named(name);

@@ -97,26 +97,32 @@ fn amount(number: u64) -> BridgeResult {
     Ok(Some(int_result(number as i64)))
 }
 
+/// `getFeePerKb`, in satoshi
 pub(super) fn fee_per_kb(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     amount(bridge.fee_per_kb())
 }
 
+/// `getLockingCap`, in satoshi
 pub(super) fn locking_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     amount(bridge.locking_cap())
 }
 
+/// `getMinimumLockTxValue`, in satoshi
 pub(super) fn minimum_pegin(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     amount(bridge.constants.minimum_pegin(bridge.call.rules))
 }
 
+/// `getBtcTxHashProcessedHeight`: -1 if the transaction was not processed.
 pub(super) fn processed_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.processed(&hash(args)?).map_or(-1, |height| height as i64))))
 }
 
+/// `isBtcTxHashAlreadyProcessed`
 pub(super) fn is_processed(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(i64::from(bridge.processed(&hash(args)?).is_some()))))
 }
 
+/// `hasBtcBlockCoinbaseTransactionInformation`
 pub(super) fn has_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let known = bridge.coinbase_root(args.first().map_or(&[][..], Arg::bytes)).is_some();
     Ok(Some(int_result(i64::from(known))))
@@ -150,18 +156,22 @@ fn wrapped(cell: &[u8]) -> BridgeResult {
     Ok(Some(bytes_result(&out)))
 }
 
+/// `getUnionBridgeContractAddress`
 pub(super) fn union_address(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(word_result(bridge.union_contract().into_word().into())))
 }
 
+/// `getUnionBridgeLockingCap`, in wei
 pub(super) fn union_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(word_result(bridge.union_cap())))
 }
 
+/// `getSuperEvent`
 pub(super) fn super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(bytes_result(&bridge.hashed("superEvent"))))
 }
 
+/// `getBaseEvent`
 pub(super) fn base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(bytes_result(&bridge.hashed("baseEvent"))))
 }

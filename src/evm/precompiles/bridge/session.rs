@@ -79,7 +79,7 @@ impl<'b> Bridge<'b> {
         self.save(cell_slot(name), bytes);
     }
 
-    /// Writes a cell at once. The change is kept even if the method fails.
+    /// Writes a cell at once, so that the change stays even if the method fails.
     pub(super) fn write_now(&mut self, slot: U256, bytes: impl Into<Bytes>) {
         self.host.set_cell(Self::own(), slot, bytes.into());
     }

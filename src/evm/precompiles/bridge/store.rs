@@ -191,26 +191,31 @@ fn header(block: Option<StoredHeader>) -> BridgeResult {
     }))
 }
 
+/// `getBtcBlockchainBestChainHeight`
 pub(super) fn best_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.btc_head()?.height)))
 }
 
+/// `getBtcBlockchainBestBlockHeader`
 pub(super) fn best_header(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let head = bridge.btc_head()?;
     header(Some(head))
 }
 
+/// `getBtcBlockchainBlockHeaderByHash`
 pub(super) fn header_by_hash(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.btc_head()?;
     header(bridge.btc_block(&hash_arg(args, 0)))
 }
 
+/// `getBtcBlockchainParentBlockHeaderByHash`
 pub(super) fn parent_header(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.btc_head()?;
     let block = bridge.btc_block(&hash_arg(args, 0));
     header(block.and_then(|block| bridge.btc_block(&block.previous())))
 }
 
+/// `getBtcBlockchainBlockHeaderByHeight`
 pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let height = i64::from(args.first().map_or(-1, Arg::int));
     match bridge.at_height(height)? {
@@ -219,8 +224,8 @@ pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Bri
     }
 }
 
-/// Hash of the header at a depth, down to the first header of the store: genesis on regtest, a checkpoint
-/// elsewhere.
+/// `getBtcBlockchainBlockHashAtDepth`: the hash of the header at a depth, down to the first header of the store. That is genesis on
+/// regtest, and a checkpoint elsewhere.
 pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let head = bridge.btc_head()?;
     let depth = i64::from(args.first().map_or(-1, Arg::int));
@@ -232,6 +237,7 @@ pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Bridge
     Ok(Some(bytes_result(block.hash().as_slice())))
 }
 
+/// `getBtcBlockchainInitialBlockHeight`
 pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.lowest_height()?)))
 }

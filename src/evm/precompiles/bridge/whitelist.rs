@@ -31,7 +31,7 @@ impl Bridge<'_> {
         if one_off.is_empty() {
             return list;
         }
-        // The entries before one that does not decode count.
+        // If an entry does not decode, the entries before it count.
         let _ = list.read_one_off(&one_off);
         if self.has(Rule::Rskip87) {
             let unlimited = self.named("unlimitedLockWhitelist");
@@ -80,11 +80,13 @@ impl Whitelist {
     }
 }
 
+/// `getLockWhitelistSize`
 pub(super) fn size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.whitelist().entries.len() as i64)))
 }
 
-/// Address of the entry at an index; empty if out of range. Entries are shown as key addresses.
+/// `getLockWhitelistAddress`: the address of the entry at an index; empty if out of range. The method returns addresses of keys, also for
+/// hashes of scripts.
 pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let index = args.first().map_or(-1, Arg::int);
     let list = bridge.whitelist();
@@ -93,7 +95,7 @@ pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeRes
     Ok(Some(bytes_result(text.as_bytes())))
 }
 
-/// Amount of an address: 0 if unlimited, -1 if not listed.
+/// `getLockWhitelistEntryByAddress`: the amount of an address: 0 if unlimited, -1 if not listed.
 pub(super) fn entry(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let hash = address::hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes));
     let entry = hash.and_then(|hash| bridge.whitelist().get(&hash));

@@ -18,6 +18,7 @@ pub(super) struct VotedCall {
 }
 
 impl VotedCall {
+    /// A call of a function with these arguments.
     pub(super) fn new(function: &str, arguments: &[&[u8]]) -> Self {
         Self {
             function: function.as_bytes().to_vec(),
@@ -25,6 +26,7 @@ impl VotedCall {
         }
     }
 
+    /// Reads `[function, [argument, ..]]`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = RlpReader::list(bytes, "vote").ok()?;
         let function = fields.next_str("function").ok()?.to_vec();
@@ -36,6 +38,7 @@ impl VotedCall {
         Some(Self { function, arguments })
     }
 
+    /// Writes `[function, [argument, ..]]`.
     fn encode(&self) -> Vec<u8> {
         let mut arguments = Vec::new();
         self.arguments.iter().for_each(|argument| rlp::put_str(&mut arguments, argument));
@@ -74,6 +77,7 @@ impl Election {
         }
     }
 
+    /// Reads `[call, [voter, ..], ..]`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut items = RlpReader::list(bytes, "election").ok()?;
         let mut votes = Vec::new();

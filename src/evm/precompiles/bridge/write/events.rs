@@ -62,6 +62,7 @@ impl Bridge<'_> {
         self.write_log(alloc::vec![cell_slot("update_collections_topic").into()], data);
     }
 
+    /// Writes a log of the Bridge.
     fn write_log(&mut self, topics: Vec<B256>, data: Vec<u8>) {
         let data = LogData::new_unchecked(topics, Bytes::from(data));
         self.host.log(Log { address: Self::own(), data });

@@ -1,4 +1,4 @@
-//! The Bridge's methods that add Bitcoin headers to its cells. They are simulated for the regression test network only, where the
+//! The Bridge's methods that add Bitcoin headers to its cells. The methods are simulated for the regression test network only, where the
 //! difficulty is constant and times are not checked.
 
 use alloy_primitives::{B256, U256};
@@ -26,10 +26,12 @@ const MAX_BITS: u32 = 0x207f_ffff;
 struct NewHeader([u8; HEADER]);
 
 impl NewHeader {
+    /// The hash in display order.
     fn hash(&self) -> B256 {
         reversed(&double_sha256(&self.0))
     }
 
+    /// The hash of the parent, in display order.
     fn previous(&self) -> B256 {
         self.stored(U256::ZERO, 0).previous()
     }

@@ -1,4 +1,4 @@
-//! The Bridge's methods that edit the whitelist of Bitcoin addresses. They return 1, or an error code.
+//! The Bridge's methods that edit the whitelist of Bitcoin addresses. Each returns 1, or an error code.
 
 use alloc::vec::Vec;
 

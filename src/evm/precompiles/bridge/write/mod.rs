@@ -25,7 +25,7 @@ fn code(number: i64) -> BridgeResult {
 }
 
 impl Bridge<'_> {
-    /// The caller, as shown in events.
+    /// The caller, for events; the zero address for the null sender of local calls.
     fn caller(&self) -> Address {
         self.call.caller.unwrap_or_default()
     }

@@ -44,10 +44,12 @@ impl Bridge<'_> {
         Some(self.union_contract()) == self.call.caller
     }
 
+    /// Sets the cell whose slot is the hash of this name.
     fn save_hashed(&mut self, name: &str, bytes: Vec<u8>) {
         self.save(hashed_slot(name), bytes);
     }
 
+    /// Sets a cell to an amount in wei.
     fn save_amount(&mut self, name: &str, amount: U256) {
         let mut bytes = Vec::new();
         rlp::put_u256(&mut bytes, &amount);
@@ -77,6 +79,7 @@ impl Bridge<'_> {
     }
 }
 
+/// The word of the argument at an index.
 fn word(args: &[Arg<'_>], index: usize) -> U256 {
     args.get(index).map_or(U256::ZERO, Arg::word)
 }
@@ -175,18 +178,22 @@ pub(in super::super) fn set_permissions(bridge: &mut Bridge<'_>, args: &[Arg<'_>
     code(0)
 }
 
+/// `setSuperEvent`
 pub(in super::super) fn set_super_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("superEvent", args.first().map_or(&[][..], Arg::bytes))
 }
 
+/// `clearSuperEvent`
 pub(in super::super) fn clear_super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("superEvent", &[])
 }
 
+/// `setBaseEvent`
 pub(in super::super) fn set_base_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("baseEvent", args.first().map_or(&[][..], Arg::bytes))
 }
 
+/// `clearBaseEvent`
 pub(in super::super) fn clear_base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("baseEvent", &[])
 }

@@ -20,6 +20,7 @@ const EMPTY: u8 = 0xc0;
 const VALIDATION: [&str; 4] =
     ["svpFundTxHashUnsigned", "svpFundTxSigned", "svpSpendTxHashUnsigned", "svpSpendTxWaitingForSignatures"];
 
+/// `updateCollections`
 pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     if !bridge.is_federator() {
         return Err(NativeFailure::Failed);

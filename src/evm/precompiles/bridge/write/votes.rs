@@ -37,7 +37,7 @@ pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) ->
     code(if counted { 1 } else { -1 })
 }
 
-/// `increaseLockingCap`: whether the cap was raised. It can at most double.
+/// `increaseLockingCap`: 1 if the cap was set, which must be between the old cap and twice the old cap, else 0.
 pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let cap = args.first().and_then(Arg::signed).filter(|cap| *cap > 0).ok_or(NativeFailure::Failed)?;
     if !bridge.is_any(bridge.constants.cap_voters) {
