@@ -510,6 +510,7 @@ impl BlockObserver for Failures {
         if let Some(halt) = executed.failure {
             self.0.push((executed.transaction.hash(), Bytes::copy_from_slice(executed.output), halt));
         } else if !executed.success {
+            // Not reached in this version: the execution gives a reason for each failed receipt.
             self.0.push((executed.transaction.hash(), Bytes::new(), Some(HaltReason::Other)));
         }
     }

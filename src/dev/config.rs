@@ -72,7 +72,7 @@ pub struct DevConfig {
     pub report_reverts: bool,
     /// The limits and defaults of calls.
     pub policy: CallPolicy,
-    /// Client name and version, five parts separated by `/`.
+    /// Client name and version, as `web3_clientVersion` reports them.
     pub version: String,
 }
 

@@ -90,12 +90,10 @@ struct Callee {
 pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let mut request = pop_request::<KIND, DB>(&mut context)?;
     let precompile = Precompile::at(&request.to, context.host.chain.rules);
+    charge_memory(&mut context, &request)?;
     if let Some(limit) = precompile.and_then(|p| p.max_input(context.host.chain.rules)) {
         // Memory is charged for the whole input, of which the native contract reads no more than `limit` bytes.
-        charge_memory(&mut context, &request)?;
         request.input.len = request.input.len.min(limit);
-    } else {
-        charge_memory(&mut context, &request)?;
     }
     if !request.value.is_zero() {
         charge(context.interpreter, VALUE_TRANSFER)?;
@@ -113,6 +111,7 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'
     let own = context.interpreter.input.target_address();
     let lacks_value = !request.value.is_zero() && balance_of(context.host, own)? < request.value;
     let runs = !too_deep && !lacks_value;
+    // The reference node reads the input of a contract before it checks the balance, and that of a native contract after.
     grow_memory(&mut context, &request, runs || (!too_deep && precompile.is_none()));
     if !runs {
         return end_without_frame(context, too_deep);

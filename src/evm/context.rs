@@ -30,7 +30,7 @@ impl From<Spec> for SpecId {
     }
 }
 
-/// Facts of one run that `revm`'s block and transaction types cannot hold.
+/// The data of one run for which `revm`'s block and transaction types have no field.
 pub struct RunContext<'a> {
     /// Rules of the block in which the code runs.
     pub rules: RuleSet,
@@ -114,7 +114,8 @@ pub struct NativeCallRecord {
 /// Why a run was aborted without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// The interrupt callback or the database requested it.
+    /// The interrupt callback or the database ([`EvmState::exhausted`](super::EvmState::exhausted)) ended the run, or an attempt would
+    /// have taken too long.
     Stopped,
     /// The code called a method of a native contract that this version does not implement.
     NotSimulated(Unsimulated),
@@ -123,8 +124,8 @@ pub enum Abort {
     /// Under the rules before RSKIP-150, the output of a native contract would be written far beyond the
     /// caller's memory without a charge.
     UnpaidMemory,
-    /// A transaction creates a contract at an address that has code or a nonce. The reference node lets it
-    /// take over the account.
+    /// A local call creates a contract at an address that has code or a nonce, to which only an overridden nonce leads. In the
+    /// reference node the creation takes over the account.
     TakenAddress(Address),
     /// A balance would reach 2^256 wei, which only overrides and edits of a development chain can cause.
     BalanceOverflow,

@@ -82,6 +82,7 @@ impl<S: EvmState> Machine<'_, S> {
         };
         let whole_code = skip_header(&mut opened.interpreter.bytecode);
         let codes = &mut self.evm.ctx.chain.headed_codes;
+        // The codes of frames that have ended are dropped.
         codes.resize(depth, None);
         codes.push(whole_code);
         // A contract created by a transaction starts with nonce 0. One created by a contract starts with
@@ -196,7 +197,7 @@ fn check_new_code<DB: EvmDatabase>(
     } else if depth > 0 && !rules.has(Rule::Rskip453) && (unpaid || too_long) {
         result.output = Bytes::new();
     } else if unpaid && too_long {
-        // If both apply, the reference node reports out of gas.
+        // If both apply, the reference node reports out of gas. `revm` fails the creation if only one applies.
         result.result = InstructionResult::OutOfGas;
     }
 }

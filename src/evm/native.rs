@@ -86,6 +86,7 @@ impl<S: EvmState> Machine<'_, S> {
         let reverted = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
         let call = native_call(&self.evm.ctx, input, inputs, depth);
         let mut host = RunHost::new(&mut self.evm.ctx);
+        // The first check is before the price, because the Bridge reads many cells to compute some prices.
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
@@ -159,6 +160,7 @@ impl<S: EvmState> Machine<'_, S> {
             chain_id: context.cfg.chain_id,
         };
         let mut host = RunHost::new(context);
+        // As in `run_native`, also before the price.
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,

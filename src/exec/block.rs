@@ -197,7 +197,7 @@ impl BlockStart {
 }
 
 /// The state before the transaction of a block at an index: after the activation of native contracts and the earlier transactions of the
-/// block. The transactions of parallel lists see only those of their own list.
+/// block. As in the block, each parallel list runs on the state before all lists.
 #[cfg(all(feature = "catalogue", feature = "local"))]
 pub(crate) fn state_before(
     context: &BlockContext<'_>,
@@ -207,6 +207,7 @@ pub(crate) fn state_before(
 ) -> Result<Trie, BlockError> {
     check_transactions(context, block)?;
     let BlockStart { mut lists, start, world, limits } = BlockStart::of(context, parent_state, block)?;
+    // The lists end before the index; those that begin later are left out.
     lists.retain_mut(|list| {
         list.end = list.end.min(index);
         list.start < list.end
@@ -336,6 +337,7 @@ impl BlockRun<'_, '_> {
             return Ok(TransactionList::new(world, limits.sequential));
         }
         let mut after = world.clone();
+        // The state of the sequential list is set when all parallel lists have run.
         let mut sequential = TransactionList::new(World::new(Trie::new()), limits.sequential);
         let mut used: Vec<Touches> = Vec::new();
         for (index, range) in lists.iter().enumerate() {

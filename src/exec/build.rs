@@ -22,7 +22,7 @@ use crate::state::World;
 use crate::trie::Trie;
 use crate::types::{Header, REMASC_ADDRESS, Receipt, Transaction};
 
-/// A candidate for a block, with the sender recovered from its signature.
+/// A candidate for a block, with its sender: from the signature, or impersonated on a development chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionCandidate {
     /// The transaction.
@@ -141,6 +141,8 @@ impl<'a> Builder<'a, '_> {
         // A transaction is dropped after its execution only if it fits into no list, thus not into the sequential one. Only then is a
         // copy of the state needed.
         let backup = (!self.schedule.fits(SEQUENTIAL, gas_limit)).then(|| self.backup());
+        // The candidate is checked against the gas that is left in the sequential list, of which `place` may choose another one.
+        // `PartialBlock::take_list` sets the cumulative gas of the receipt.
         self.list.gas_used = self.schedule.used(SEQUENTIAL);
         if self.parallel {
             self.list.world.track_touches();

@@ -19,12 +19,12 @@ pub enum Estimate {
     Gas(u64),
     /// The sender's balance is less than the value.
     InsufficientFunds,
-    /// The message reverts with any amount of gas.
+    /// The message reverts with the highest possible gas limit.
     Revert {
         /// Revert data.
         output: Bytes,
     },
-    /// The message fails with the highest possible gas limit.
+    /// The message halts with the highest possible gas limit.
     Halt {
         /// Reason of the failure.
         reason: HaltReason,

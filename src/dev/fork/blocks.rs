@@ -81,8 +81,8 @@ pub(super) fn fetch_blocks(
     Ok(())
 }
 
-/// Looks up a header by a hash that no linked header has. The upstream states its height only: the headers down to that height are
-/// linked then, and the hash counts as unknown if none of them has it.
+/// Looks up a header by a hash that no linked header has. The header from the upstream only tells the height: the headers down to that
+/// height are linked then, and the hash counts as unknown if none of them has it.
 fn header_of(exchanges: &mut Exchanges, state: &ForkState, hash: B256) -> Fetched<()> {
     let number = match raw(exchanges, state.network(), hash) {
         Ok(found) => Some(found.number).filter(|number| *number < state.block.number),
@@ -207,11 +207,11 @@ fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetche
         true => 0,
         false => header.uncle_count.min(MOST_UNCLES),
     };
-    let at = |index| {
+    let request = |index| {
         let params = format!(r#"["{}","{index:#x}"]"#, header.hash());
         UpstreamRequest::new("eth_getUncleByBlockHashAndIndex", params)
     };
-    let requests: Vec<UpstreamRequest> = (0..count).map(at).collect();
+    let requests: Vec<UpstreamRequest> = (0..count).map(request).collect();
     let what = format!("uncles of block {number}");
     let found = exchanges.first(&requests, |name, responses| {
         let mut uncles: Vec<Header> = Vec::new();

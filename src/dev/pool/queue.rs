@@ -35,7 +35,7 @@ impl Sender {
         self.pending.is_empty() && self.queued.is_empty()
     }
 
-    /// The nonce after the last pending one.
+    /// The nonce after the last pending transaction.
     fn next(&self, state_nonce: u64) -> u64 {
         let after = self.pending.keys().next_back().map_or(0, |last| last.saturating_add(1));
         after.max(state_nonce)
@@ -56,6 +56,7 @@ pub struct Added {
 /// The transaction pool. Cloning is cheap because clones share their data.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
+    /// By how many nonces an account may be ahead of its nonce in the state.
     account_slots: u64,
     by_hash: PersistentMap<B256, Arc<Pooled>>,
     senders: PersistentMap<Address, Arc<Sender>>,
@@ -249,7 +250,7 @@ fn size(transaction: &Transaction) -> usize {
     transaction.data.len().saturating_add(TRANSACTION_BYTES)
 }
 
-/// Puts a checked transaction among its sender's pending or queued ones.
+/// Puts a checked transaction among its sender's pending or queued ones. A pending transaction may make queued ones pending.
 fn place(
     sender: &mut Sender,
     account_slots: u64,

@@ -38,8 +38,9 @@ const MAX_PADDING: usize = 1 << 20;
 pub struct OpcodeSet([u128; 2]);
 
 impl Default for OpcodeSet {
-    /// The opcodes that geth's tracer ignores by default: PUSH, DUP, SWAP, POP, arithmetic and comparisons.
+    /// The opcodes that geth's tracer ignores by default.
     fn default() -> Self {
+        // POP; ADD, SUB, MUL, DIV; EQ, LT, GT, SLT, SGT; SHL, SHR; AND, OR, NOT; ISZERO. The range is PUSH0 to SWAP16.
         let single =
             [0x50, 0x01, 0x03, 0x02, 0x04, 0x14, 0x10, 0x11, 0x12, 0x13, 0x1b, 0x1c, 0x16, 0x17, 0x19, 0x15];
         (0x5f..=0x9f).chain(single).collect()
@@ -89,7 +90,7 @@ pub struct CallAccess {
 /// The uses of all calls of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationTrace {
-    /// By the index of the call's entry in [`CallTrace::nodes`](super::CallTrace::nodes).
+    /// The uses of each call, by the index of the call's entry in [`CallTrace::nodes`](super::CallTrace::nodes).
     pub calls: BTreeMap<usize, CallAccess>,
     /// The bytes that KECCAK256 hashes.
     pub hashed: BTreeSet<Bytes>,
@@ -149,6 +150,7 @@ impl ValidationTracer {
         let opcode = step.opcode;
         let word = |below: usize| step.stack.iter().rev().nth(below).copied();
         let address = |below: usize| word(below).map(|word| Address::from_word(B256::from(word)));
+        // As in geth, GAS or a read of code directly before the end of a call does not count.
         if matches!(opcode, REVERT | RETURN) {
             self.last = None;
         }
@@ -201,8 +203,8 @@ impl ValidationTracer {
         else {
             return;
         };
-        let held = memory.get(start.min(memory.len())..end.min(memory.len())).unwrap_or_default();
-        let mut hashed = held.to_vec();
+        let in_memory = memory.get(start.min(memory.len())..end.min(memory.len())).unwrap_or_default();
+        let mut hashed = in_memory.to_vec();
         hashed.resize(len, 0);
         let known = self.trace.hashed.contains(hashed.as_slice());
         if !known && self.budget.take(len.saturating_mul(2).saturating_add(ENTRY_BYTES)) {

@@ -138,6 +138,7 @@ impl VmTracer {
 
     /// A call or creation starts.
     pub(super) fn frame(&mut self, start: &FrameStart) {
+        // The outermost call has the entry that `new` has made.
         let mut index = 0;
         if !self.open.is_empty() {
             index = self.trace.calls.len();
@@ -241,7 +242,9 @@ fn pushed(opcode: u8) -> usize {
     match opcode {
         // Copies to memory push nothing. They are in the middle of the next range: arithmetic, comparisons, hashes, environment, block.
         CALLDATACOPY | CODECOPY | EXTCODECOPY | RETURNDATACOPY => 0,
+        // From 0x54 on: SLOAD; PC, MSIZE and GAS; TLOAD; PUSH0 to PUSH32.
         0x01..=0x4f | MLOAD | 0x54 | 0x58..=0x5a | 0x5c | 0x5f..=0x7f => 1,
+        // DUP1 to SWAP16.
         0x80..=0x9f => usize::from(opcode & 0xf).saturating_add(2),
         // The opcodes that only Rootstock had: DUPN, SWAPN and TXINDEX.
         0xa8..=0xaa => 1,
@@ -249,7 +252,8 @@ fn pushed(opcode: u8) -> usize {
     }
 }
 
-/// The range of the memory that an instruction uses; for calls the one that receives the output.
+/// The range of the memory that an instruction uses; for calls the range that receives the output. `word` returns a word of the stack by
+/// its position below the top.
 fn memory_range(opcode: u8, word: &dyn Fn(usize) -> Option<U256>) -> Option<MemoryRange> {
     let number = |below: usize| word(below).and_then(|word| usize::try_from(word).ok());
     let (offset, len) = match opcode {

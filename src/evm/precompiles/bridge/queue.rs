@@ -142,20 +142,23 @@ fn encode(queue: &[PegoutRequest], hashed: bool) -> Vec<u8> {
     out
 }
 
-/// Virtual size in bytes of a peg-out transaction that pays to script addresses. With a witness the size is a quarter of the
-/// weight.
+/// Virtual size in bytes of a peg-out transaction that pays to script addresses, as the reference node estimates it. With a witness the
+/// size is a quarter of the weight.
 fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
     // The length of Bitcoin's encoding of a number.
     let count = |n: u64| if n < 253 { 1u64 } else { 3 };
     // A signature counts as 72 bytes.
     let signing = signatures.saturating_mul(72).saturating_mul(inputs);
-    // Version and lock time, both counts; per output 8 bytes, a length and a script of 23 bytes.
+    // Version, lock time and the count of inputs (9 bytes), the count of outputs; per output an amount of 8 bytes, a length and a
+    // script of 23 bytes.
     let fixed = count(outputs).saturating_add(9).saturating_add(outputs.saturating_mul(32));
     if segwit {
+        // The spent output of each input has 36 bytes: a transaction hash and an index.
         let base = fixed.saturating_add(inputs.saturating_mul(36));
         let total = base.saturating_add(signing).saturating_add(inputs.saturating_mul(script));
         return total.saturating_add(base.saturating_mul(3)) / 4;
     }
+    // The spent output and the sequence number have 40 bytes.
     let input = count(script).saturating_add(40).saturating_add(script);
     fixed.saturating_add(inputs.saturating_mul(input)).saturating_add(signing)
 }

@@ -51,6 +51,7 @@ impl StoredHeader {
 
     /// Encodes the cell; see [`Self::decode`].
     fn encode(&self, rules: crate::consensus::RuleSet) -> Vec<u8> {
+        // Before RSKIP-454 the first 20 of the 32 bytes of the work are left out.
         let skip = if rules.has(Rule::Rskip454) { 0 } else { 20 };
         let mut out: Vec<u8> = self.work.to_be_bytes::<32>().into_iter().skip(skip).collect();
         out.extend_from_slice(&(self.height as i32).to_be_bytes());
@@ -245,7 +246,12 @@ pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeRe
 /// Price of `getBtcTransactionConfirmations`. If the store has the block, the price depends on the block's depth and on the length of the
 /// Merkle branch.
 pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Result<u64, NativeFailure> {
+    /// Price in gas without walking to the block and hashing.
     const BASE: u64 = 27_000;
+    /// Gas for each block between the head and the block.
+    const BLOCK: u64 = 315;
+    /// Gas for each hash of the Merkle branch.
+    const HASH: u64 = 144;
     let head = bridge.btc_head()?;
     let Some(block) = bridge.btc_block(&hash_arg(args, 1)) else { return Ok(BASE) };
     let depth = head.height.saturating_sub(block.height).max(0);
@@ -253,8 +259,8 @@ pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> R
         return Ok(BASE);
     }
     let branch = args.get(3).map_or(0, |list| list.list().len()) as u64;
-    let steps = depth.unsigned_abs().saturating_mul(315);
-    Ok(BASE.saturating_add(steps).saturating_add(branch.saturating_mul(144)))
+    let steps = depth.unsigned_abs().saturating_mul(BLOCK);
+    Ok(BASE.saturating_add(steps).saturating_add(branch.saturating_mul(HASH)))
 }
 
 /// `getBtcTransactionConfirmations`: the number of confirmations of a Bitcoin transaction, or an error code: -1 if the store does not have
@@ -279,6 +285,7 @@ pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Bridge
         if right { hash_pair(&other, &hash) } else { hash_pair(&hash, &other) }
     });
     let witness = bridge.has(Rule::Rskip143).then(|| bridge.coinbase_root(hash.as_slice())).flatten();
+    // Unlike the root of a header, the registered root is in display order.
     if block.root() != root && witness != Some(reversed(&root)) {
         return code(-5);
     }
