@@ -182,8 +182,9 @@ impl<S: EvmState> Machine<'_, S> {
         FrameInput::Create(Box::new(inputs))
     }
 
-    /// Restores the sender of a local call: its nonce is not incremented, and the null sender does not become
-    /// an account (unless account 0 is the callee).
+    /// Undoes the changes that `revm` makes to the sender when it opens the outermost frame. `revm` increments the nonce for a creation: a
+    /// local call does not change it, and a transaction has incremented it before. The null sender of a local call does not become an
+    /// account, unless account 0 is the callee.
     fn restore_sender(&mut self, from: Option<Address>, to: Option<Address>) {
         let caller = from.unwrap_or(Address::ZERO);
         let Some(account) = self.evm.ctx.journaled_state.state.get_mut(&caller) else { return };

@@ -64,6 +64,7 @@ pub(super) struct Ledger {
     pub(super) federation: U256,
     /// Whether the last rewarded block's siblings violated the selection rule.
     pub(super) broken: bool,
+    /// Whether the cell of [`Self::burned`] is to be written; the next two flags alike.
     pub(super) burned_written: bool,
     pub(super) federation_written: bool,
     pub(super) broken_written: bool,
@@ -94,6 +95,7 @@ pub(super) fn shares(
     let params = &context.network.params;
     let mut out = Vec::new();
     ledger.reward = ledger.reward.saturating_add(rewarded.fees);
+    // A reward is one part in `remasc_span` of the collected fees. The fees of the first blocks are only collected.
     if rewarded.number < params.remasc_span {
         return out;
     }
@@ -107,6 +109,7 @@ pub(super) fn shares(
     }
     ledger.reward = ledger.reward.saturating_sub(reward);
 
+    // The accounts of RSK Labs before RSKIP-218 and from it on.
     let [early, late] = params.labs;
     let labs = if context.rules.has(Rule::Rskip218) { late } else { early };
     let cut = part(reward, LABS_DIVISOR);

@@ -27,7 +27,7 @@ pub struct IndexedTransaction<'a> {
     pub index: usize,
     /// The transaction.
     pub transaction: &'a Transaction,
-    /// Sender, recovered from the signature.
+    /// Sender: from the signature, or given with a transaction that has none, as in a simulation.
     pub sender: Address,
 }
 

@@ -64,7 +64,7 @@ pub(super) fn fetch_values(
                 accounts.entry(address).or_default().slots.insert(slot);
                 address
             }
-            // Nothing reads other keys.
+            // Runs read no other keys.
             _ => continue,
         };
         accounts.entry(address).or_default().keys.insert(key.clone());

@@ -39,7 +39,7 @@ struct OpenFrame {
     input: Bytes,
     /// Gas to be refunded for the calls around this one.
     outer_refund: u64,
-    /// Gas to be refunded for this call, before the last instruction.
+    /// Gas to be refunded for this call, without the last instruction.
     own_refund: u64,
 }
 

@@ -23,7 +23,7 @@ const WORD_BYTES: usize = 67;
 /// Bytes of a storage entry in JSON.
 const SLOT_BYTES: usize = 134;
 
-/// Fewest bytes of an entry in any form of JSON.
+/// Fewest bytes of an entry in any form of JSON, by which a trace that must exceed the limit of its size ends early.
 const LEAST_STEP_BYTES: usize = 48;
 
 /// The parts that a trace of instructions has.
@@ -96,7 +96,7 @@ struct OpenFrame {
     storage: Arc<BTreeMap<U256, U256>>,
     /// Gas to be refunded for the frames around this one.
     outer_refund: u64,
-    /// Gas to be refunded for this frame, before the last instruction.
+    /// Gas to be refunded for this frame, without the last instruction.
     own_refund: u64,
 }
 

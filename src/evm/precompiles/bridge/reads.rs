@@ -43,7 +43,7 @@ impl Bridge<'_> {
         self.union_amount("unionBridgeLockingCap").unwrap_or(U256::from(UNION_CAP))
     }
 
-    /// An amount in wei from a cell of the union contract.
+    /// An amount in wei from a cell about the union bridge contract.
     pub(super) fn union_amount(&mut self, name: &str) -> Option<U256> {
         let cell = self.hashed(name);
         RlpReader::new(&cell).next_str("amount").ok().and_then(U256::try_from_be_slice)
