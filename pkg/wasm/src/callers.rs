@@ -1,4 +1,4 @@
-//! Messages of the callers of a server in Node.js (`pkg/bin`). They differ: pages of other origins may call fewer methods, and
+//! Messages of the callers of a server in Node.js (`pkg/bin`). Their rights differ: pages of other origins may call fewer methods, and
 //! each WebSocket has subscriptions of its own.
 
 use alloc::string::String;
@@ -14,14 +14,14 @@ use crate::dev::DevChain;
 /// Most subscriptions of a WebSocket, as in the native server.
 const SUBSCRIPTIONS: usize = 100;
 
-/// The bit of `kind` of a WebSocket.
+/// The bit of `kind` that says that the caller is a WebSocket. `pkg/bin/server.js` sets both bits.
 const SOCKET: u8 = 1;
 
-/// The bit of `kind` of a page that may use keys although it is of another origin.
+/// The bit of `kind` that says that a page of another origin may use keys all the same.
 const ADMITTED: u8 = 2;
 
-/// A caller, with the limit of batches of the host's `own` one. `asker` identifies its address, `number` the
-/// request or the WebSocket.
+/// A caller, with the limit of batches of the provider's `own` caller. `asker` identifies the caller's address, `number` the HTTP request
+/// or the WebSocket; both are whole numbers, which JavaScript passes as `f64`.
 fn caller(own: &Caller, origin: Option<String>, asker: f64, number: f64, kind: u8) -> Arc<Caller> {
     let caller = Caller::new(asker as u64, number as u64)
         .from_foreign_page(origin, number as u64)
@@ -41,9 +41,9 @@ impl Client {
         number: f64,
         kind: u8,
         message: &str,
-        heard: Option<Function>,
+        on_filter: Option<Function>,
     ) -> JsValue {
-        self.answer(caller(&self.own(), origin, asker, number, kind), message, heard)
+        self.answer(caller(&self.own(), origin, asker, number, kind), message, on_filter)
     }
 }
 
@@ -58,9 +58,9 @@ impl DevChain {
         number: f64,
         kind: u8,
         message: &str,
-        heard: Option<Function>,
+        on_filter: Option<Function>,
     ) -> JsValue {
         let Some(own) = self.own() else { return JsValue::UNDEFINED };
-        self.answer(caller(&own, origin, asker, number, kind), message, heard)
+        self.answer(caller(&own, origin, asker, number, kind), message, on_filter)
     }
 }

@@ -28,11 +28,13 @@ pub struct Client {
 impl Client {
     /// Makes a client that has not sent any request yet.
     ///
-    /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `batchLimit`, `minDepth`, `minWork`, `unproven`,
+    /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `batchLimit`, `minDepth`, `maxAge`, `minWork`, `unproven`,
     /// `names`. Each of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages, record, bitcoin)` is called with pages to
-    /// store: they replace all stored pages from number `first` on. `record` is stored with the pages of a window, and undefined otherwise.
-    /// `bitcoin` is Bitcoin's chain to store beside it, and undefined while the stored one will do. `progress(start, head, target, rate,
-    /// left)` is called with the progress of the first synchronization.
+    /// store (`Uint8Array`s): they replace all stored pages from number `first` on. `record` is stored with the pages of a window, and
+    /// undefined otherwise.
+    /// `bitcoin` is Bitcoin's chain to store beside `record`, and undefined while the stored chain is still good enough.
+    /// `progress(start, head, target, rate, left)` is called during the first synchronization, with the numbers of the block at which the
+    /// client starts, of the newest verified block and of the upstreams' newest block, headers per second, and seconds left or null.
     ///
     /// # Errors
     /// The option that is wrong, and why.
@@ -56,45 +58,46 @@ impl Client {
         self.driver.is_by_window()
     }
 
-    /// Begins to take back `pages` pages, with their record, that an earlier run passed to `keep`, before [`Self::start`]. Each
-    /// page that [`Self::wanted_page`] names is passed to [`Self::restore`], until it names none; then [`Self::restored`] is
-    /// called. May be called again with fewer pages.
+    /// Begins to restore `pages` pages, with their record, that an earlier run passed to `keep`, before [`Self::start`]. The host passes
+    /// each page that [`Self::wanted_page`] names to [`Self::restore`], until no page is wanted, and then calls [`Self::restored`]. The
+    /// host may begin again with fewer pages.
     pub fn restoring(&self, pages: u32, record: Option<Vec<u8>>) {
         self.driver.restoring(pages, record.as_deref());
     }
 
-    /// Takes back what an earlier run passed to `keep` as `bitcoin`, before [`Self::start`]. Other bytes are ignored.
+    /// Restores Bitcoin's chain, which an earlier run passed to `keep` as `bitcoin`, before [`Self::start`]. Bytes that are no such chain
+    /// are ignored.
     #[wasm_bindgen(js_name = restoreBitcoin)]
     pub fn restore_bitcoin(&self, stored: &[u8]) {
         self.driver.restore_bitcoin(stored);
     }
 
-    /// The number of the page that [`Self::restore`], or later [`Self::prove`], needs next.
+    /// The number of the page that [`Self::restore`], or later [`Self::prove`], needs next; `None` if it needs none.
     #[wasm_bindgen(js_name = wantedPage)]
     pub fn wanted_page(&self) -> Option<u32> {
         self.driver.wanted_page()
     }
 
-    /// Takes back the page that [`Self::wanted_page`] names. Returns `false` if the page is invalid; the pages before it
+    /// Restores the page that [`Self::wanted_page`] names. Returns `false` if the page is invalid; the pages before it
     /// may be valid.
     pub fn restore(&self, page: &[u8]) -> bool {
         self.driver.restore(page)
     }
 
-    /// Ends taking back. If the pages are invalid, the client starts from the checkpoint.
+    /// Ends restoring. If the pages are invalid, the client starts from the checkpoint.
     pub fn restored(&self) {
         self.driver.restored();
     }
 
-    /// Proves some more of the headers that were taken back, for a few milliseconds. `page` is the page that
+    /// Proves some more of the restored headers, for a few milliseconds. `page` is the page that
     /// [`Self::wanted_page`] names, if it names one. Returns `false` if nothing is left to prove, or if the headers were
     /// invalid and are forgotten.
     pub fn prove(&self, page: Option<Vec<u8>>) -> bool {
         self.driver.prove(page)
     }
 
-    /// Passes the pages from this number on to `keep` again, as far as they are still in memory, because they were not
-    /// stored.
+    /// Passes the pages from this number on to `keep` again, as far as they are still in memory. The host did not store them, because
+    /// another client was the writer of the store.
     #[wasm_bindgen(js_name = keepAgain)]
     pub fn keep_again(&self, page: u32) {
         self.driver.keep_again(page);
@@ -114,10 +117,10 @@ impl Client {
     }
 
     /// Answers a JSON-RPC message with a text, or with `undefined` if the message needs no answer: at once if nothing has
-    /// to be fetched, otherwise with a promise. `heard(id, made)` is called before that for each filter or subscription that
-    /// the message has made or ended.
-    pub fn request(&self, message: &str, heard: Option<Function>) -> JsValue {
-        self.answer(self.own(), message, heard)
+    /// to be fetched, otherwise with a promise. Before that `on_filter(id, is_made, is_subscription)` is called for each filter or
+    /// subscription that the message has made or ended.
+    pub fn request(&self, message: &str, on_filter: Option<Function>) -> JsValue {
+        self.answer(self.own(), message, on_filter)
     }
 
     /// Called when the upstream at this index announces a new block.
@@ -125,30 +128,30 @@ impl Client {
         self.driver.hint(upstream);
     }
 
-    /// Asks all upstreams for new blocks soon, also those that are left alone after a failure: the network is back.
+    /// Asks all upstreams for new blocks soon, also those that are paused after a failure. The host calls this when the network is back.
     pub fn wake(&self) {
         self.driver.wake();
     }
 
-    /// Stops following the chain.
+    /// Stops the loops that follow the chain, each at the end of its current step.
     pub fn close(&self) {
         self.closed.set(true);
     }
 }
 
 impl Client {
-    /// The caller of messages of the provider.
+    /// The caller that the provider itself is: a page or a program in this process, which may call every method.
     pub(crate) fn own(&self) -> Arc<Caller> {
         self.driver.caller()
     }
 
     /// Answers a message of a caller, as [`Self::request`] does.
-    pub(crate) fn answer(&self, caller: Arc<Caller>, message: &str, heard: Option<Function>) -> JsValue {
-        match self.driver.begin(caller, message.as_bytes(), heard.as_ref()) {
+    pub(crate) fn answer(&self, caller: Arc<Caller>, message: &str, on_filter: Option<Function>) -> JsValue {
+        match self.driver.begin(caller, message.as_bytes(), on_filter.as_ref()) {
             FirstRun::Done(answer) => answer.into(),
             FirstRun::Fetches(session, round) => {
                 let driver = self.driver.clone();
-                let rest = async move { Ok(driver.finish(session, round, heard.as_ref()).await.into()) };
+                let rest = async move { Ok(driver.finish(session, round, on_filter.as_ref()).await.into()) };
                 future_to_promise(rest).into()
             }
         }

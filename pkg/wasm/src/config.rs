@@ -1,4 +1,4 @@
-//! The options of `createProvider`.
+//! The options of `createProvider`, as `settings` in `pkg/connect.js` passes them to the module.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,7 +17,7 @@ use crate::options::OptionMembers;
 /// Milliseconds between two checks for new blocks; a block comes every 25 to 30 seconds.
 const POLL: u64 = 10_000;
 
-/// Least pause between two checks, in milliseconds.
+/// Least pause between two checks, in milliseconds: bounds each upstream to ten checks a second.
 const LEAST_POLL: u64 = 100;
 
 /// Most requests in one exchange: the batch limit of the reference node.
@@ -43,7 +43,7 @@ const WINDOW: &str = "window";
 /// The name of the start at the newest built-in checkpoint.
 const BUILT_IN: &str = "built-in";
 
-/// The names of a checkpoint's members.
+/// The names of a checkpoint's members. `shown` is set by `pkg/first-block.js` for the block 0 that the upstreams show.
 const BLOCK: [&str; 4] = ["number", "hash", "totalDifficulty", "shown"];
 
 /// The block at which a client starts.
@@ -64,13 +64,21 @@ pub(crate) struct Config {
     pub(crate) start: ClientStart,
     /// Whether the upstreams have shown the block at which the client starts.
     pub(crate) shown_start: bool,
+    /// Milliseconds between two checks for new blocks.
     pub(crate) poll_millis: u64,
+    /// Most requests in one exchange with an upstream.
     pub(crate) batch: usize,
+    /// Most calls in one batch of a caller.
     pub(crate) batch_limit: usize,
+    /// Least number of blocks on top of a block about which the client answers.
     pub(crate) min_depth: u64,
+    /// Greatest age of the newest verified block, in seconds, at which the client answers; 0 accepts any.
     pub(crate) max_age: u64,
+    /// Least share of the promised work, in percent, that a stretch of the chain must show.
     pub(crate) min_work: u64,
+    /// What to answer where no upstream gives a proof.
     pub(crate) unproven: UnprovenPolicy,
+    /// The names of the upstreams, in their order.
     names: Vec<String>,
 }
 
@@ -79,6 +87,7 @@ impl Config {
     pub(crate) fn sync_options(&self) -> SyncOptions {
         SyncOptions {
             poll: self.poll_millis,
+            // One round of synchronization fills all exchanges that run at the same time (`PARALLEL` in `line.rs`).
             batch: self.batch.saturating_mul(4),
             work_floor: self.min_work,
             shown_start: self.shown_start,
@@ -132,7 +141,8 @@ impl Config {
     }
 }
 
-/// The network with this name, or the one that a JSON object describes in the format of network files.
+/// The network with this name. Modules for tests and measurements also take a JSON object that describes a network, in the format of
+/// network files.
 fn network(option: &str) -> Result<Network, String> {
     match option.starts_with('{') {
         false => Network::by_name(option).ok_or_else(|| format!("network: '{option}' is not known")),
@@ -147,6 +157,7 @@ fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<ClientSta
     let (work, named) = (network.start_by_work(), option.as_string());
     let name = match &named {
         Some(name) => name,
+        // An object: a block, which is read below.
         None if !option.is_undefined() && !option.is_null() => "",
         None if work.is_ok() && min_work > 0 => WINDOW,
         None => BUILT_IN,
@@ -183,8 +194,9 @@ fn block(option: &JsValue) -> Result<Checkpoint, String> {
     })
 }
 
+/// A total difficulty, decimal or `0x` hexadecimal; `None` if the text is neither.
 fn difficulty(text: &str) -> Option<U256> {
-    // The parser takes no digits as 0 and skips underscores.
+    // Checked before parsing: the parser reads an empty text as 0 and skips underscores.
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     text.parse().ok().filter(|_| valid)

@@ -1,4 +1,5 @@
-//! The development chain in a page. It has no upstream and sends nothing over the network, unless it begins on a block of one.
+//! The development chain as an object for JavaScript. It has no upstream and sends nothing over the network, unless it begins on a block of
+//! another network.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -23,11 +24,11 @@ use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
 use crate::config::Config;
 use crate::effects;
-use crate::fork::{self, Fork, Reached};
+use crate::fork::{self, Fork, NetworkAccess};
 use crate::host::{Deadline, clock, host_changed, sleep};
 use crate::options::OptionMembers;
 
-/// Milliseconds between two checks of the clock; block times are whole seconds.
+/// Milliseconds between two checks whether a block is due; block times are whole seconds.
 const TICK: f64 = 200.0;
 
 /// The names of the options of a chain that begins on a genesis block.
@@ -59,12 +60,13 @@ const FORKED_OPTIONS: [&str; 9] = [
     "chainId",
 ];
 
-/// The code of geth for a call that reverts.
+/// The error code of go-ethereum for a call that reverts.
 const GETH_REVERTED: i32 = 3;
 
 /// Randomness for messages, derived from one secret of the host.
 struct Entropy {
     secret: [u8; 32],
+    /// Number of values derived so far.
     used: u64,
 }
 
@@ -81,14 +83,17 @@ impl Entropy {
         keccak256([&self.secret[..], &self.used.to_be_bytes()].concat())
     }
 
+    /// The present, and new randomness.
     fn host_input(&mut self) -> HostInput {
         HostInput { now: clock().unix, entropy: self.next() }
     }
 }
 
+/// The parts of a chain that is not closed.
 struct OpenDevChain {
     client: LocalClient,
     dispatcher: Arc<Dispatcher>,
+    /// The caller that the provider itself is.
     caller: Arc<Caller>,
     entropy: Entropy,
     /// The network on which the chain begins, if it does.
@@ -105,7 +110,7 @@ struct Received {
 /// A development chain that answers JSON-RPC.
 #[wasm_bindgen]
 pub struct DevChain {
-    /// `None` once it is closed.
+    /// The chain, shared with the loop that mines by the clock.
     running: Running,
     /// The keys that the chain holds at its start.
     keys: Vec<PrivateKey>,
@@ -122,7 +127,8 @@ impl DevChain {
     /// Starts a chain at its genesis.
     ///
     /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`,
-    /// `batchLimit`, `clientVersion`, `revertCode`, `genesisTime`, `chainId`, with the meaning of the command line's flags. `secret` is 32 random bytes.
+    /// `batchLimit`, `clientVersion`, `revertCode`, `genesisTime`, `chainId`, with the meaning of the command line's flags. `secret` is
+    /// 32 random bytes.
     ///
     /// # Errors
     /// Which option is wrong, and why.
@@ -139,8 +145,8 @@ impl DevChain {
     /// Starts a chain on a block of another network.
     ///
     /// `options` are those of [`Self::new`] without `hardfork`, `genesis` and `genesisTime`. `source` has options of the
-    /// light client that verifies the network's head, as of `Client`, `url` is how a reset may name the upstream, `exchange` its
-    /// function of `pkg/exchange.js`, and `keep` does nothing. `number` and `hash` name the block, which is trusted if both are given.
+    /// light client that verifies the network's head, as of `Client`; `url` is the upstream's address, which a reset may name; `exchange` is the
+    /// upstream's function of `pkg/exchange.js`, and `keep` does nothing. `number` and `hash` name the block, which is trusted if both are given.
     ///
     /// # Errors
     /// Which option is wrong, and why; or what the upstream does not give.
@@ -164,9 +170,9 @@ impl DevChain {
         checked.config().map_err(|e| unusable(option_of(&e), e))?;
         let (block, config) = (fork::block(number, hash)?, Config::read(&source)?);
         config.check(1)?;
-        let reached = Reached { config, url, exchange, keep };
+        let access = NetworkAccess { config, url, exchange, keep };
         let words = |error: ForkError| format!("fork: {error}");
-        let fork = Fork::open(reached, block).await.map_err(words)?;
+        let fork = Fork::open(access, block).await.map_err(words)?;
         let (mut network, base) = (fork.network(), fork.base().ok_or("fork: no block")?);
         network.chain_id = chain_id.unwrap_or(network.chain_id);
         let above = || DevConfig::above(network.clone(), base.clone(), &accounts);
@@ -176,7 +182,7 @@ impl DevChain {
         let host_input = entropy.host_input();
         let begun = fork.run(|| {
             let node = DevNode::new(config.clone(), host_input)?;
-            // The first block is built on trial: what every block reads is fetched now.
+            // A first block is built and dropped, so that the data which every block reads is fetched now.
             let _ = node.local_snapshot().view(host_input.now, &|| false).pending();
             Ok::<_, rootlight::consensus::ChainError>(node)
         });
@@ -185,11 +191,11 @@ impl DevChain {
     }
 
     /// Answers a JSON-RPC message with a text, or with `undefined` if the message needs no answer or the chain is closed: at once, or
-    /// with a promise if the chain has to ask the network on which it begins. `heard(id, made)` is called before that for each
-    /// filter or subscription that the message has made or ended.
-    pub fn request(&self, message: &str, heard: Option<Function>) -> JsValue {
+    /// with a promise if the chain has to ask the network on which it begins. Before that
+    /// `on_filter(id, is_made, is_subscription)` is called for each filter or subscription that the message has made or ended.
+    pub fn request(&self, message: &str, on_filter: Option<Function>) -> JsValue {
         let Some(own) = self.own() else { return JsValue::UNDEFINED };
-        self.answer(own, message, heard)
+        self.answer(own, message, on_filter)
     }
 
     /// The accounts whose keys the chain holds at its start: of each the 20 bytes of its address and the 32 of its key.
@@ -207,11 +213,12 @@ impl DevChain {
 }
 
 impl DevChain {
-    /// The caller of messages of the provider.
+    /// The caller that the provider itself is; `None` if the chain is closed.
     pub(crate) fn own(&self) -> Option<Arc<Caller>> {
         Some(self.running.borrow().as_ref()?.caller.clone())
     }
 
+    /// Starts the loop that mines by the clock. `keys` are those that the chain holds.
     fn open(
         (node, keys): (DevNode, Vec<PrivateKey>),
         entropy: Entropy,
@@ -229,33 +236,33 @@ impl DevChain {
     }
 
     /// Answers a message of a caller, as [`Self::request`] does.
-    pub(crate) fn answer(&self, caller: Arc<Caller>, message: &str, heard: Option<Function>) -> JsValue {
+    pub(crate) fn answer(&self, caller: Arc<Caller>, message: &str, on_filter: Option<Function>) -> JsValue {
         let (received, fork) = {
             let running = self.running.borrow();
             let Some(running) = running.as_ref() else { return JsValue::UNDEFINED };
             let message = Message::read(message.as_bytes(), &running.dispatcher, caller.batch_limit());
             (Received { caller, message }, running.fork.clone())
         };
-        let Some(fork) = fork else { return text_of(run(&self.running, &received), heard.as_ref()) };
+        let Some(fork) = fork else { return text_of(run(&self.running, &received), on_filter.as_ref()) };
         let missed = match fork.attempt(|| run(&self.running, &received)) {
-            Ok(Ok(reply)) => return text_of(reply, heard.as_ref()),
+            Ok(Ok(reply)) => return text_of(reply, on_filter.as_ref()),
             Ok(Err(missed)) => missed,
-            Err(error) => return text_of(Some(failed(received.message, &error)), heard.as_ref()),
+            Err(error) => return text_of(Some(failed(received.message, &error)), on_filter.as_ref()),
         };
         let running = self.running.clone();
         let rest = async move {
             let reply = fork.finish(missed, || run(&running, &received)).await;
             let reply = reply.unwrap_or_else(|error| Some(failed(received.message.clone(), &error)));
-            Ok(text_of(reply, heard.as_ref()))
+            Ok(text_of(reply, on_filter.as_ref()))
         };
         future_to_promise(rest).into()
     }
 }
 
+/// A chain that messages and the clock change in turn; `None` once it is closed.
 type Running = Rc<RefCell<Option<OpenDevChain>>>;
 
-/// Runs a message; `None` if the chain is closed. Nothing has changed if the run misses something of the network on which the chain
-/// begins.
+/// Runs a message; `None` if the chain is closed. The chain is unchanged if the run lacks data of the network on which the chain begins.
 fn run(running: &Running, received: &Received) -> Option<Reply> {
     let Received { caller, message } = received.clone();
     let mut running = running.borrow_mut();
@@ -271,6 +278,7 @@ fn run(running: &Running, received: &Received) -> Option<Reply> {
             if changes_chain {
                 host_changed();
             }
+            // Events are for the log of the native program.
             drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
         }
     }
@@ -278,22 +286,23 @@ fn run(running: &Running, received: &Received) -> Option<Reply> {
 }
 
 /// The text of a reply, as JavaScript gets it.
-fn text_of(reply: Option<Reply>, heard: Option<&Function>) -> JsValue {
+fn text_of(reply: Option<Reply>, on_filter: Option<&Function>) -> JsValue {
     let Some(reply) = reply else { return JsValue::UNDEFINED };
-    effects::tell(&reply, heard);
+    effects::tell(&reply, on_filter);
     reply.into_text().into()
 }
 
-/// The reply to a message that reads what the network does not give.
+/// The reply to a message that reads data which the upstream of the network does not supply.
 fn failed(message: Message, error: &ForkError) -> Reply {
     Reply::to_one(message.single_id(), Err(RpcError::unavailable(&error.to_string())))
 }
 
+/// The error text for an option with a wrong value.
 fn unusable(option: &str, reason: impl core::fmt::Display) -> String {
     format!("{option}: {reason}")
 }
 
-/// The funded accounts.
+/// The funded accounts, by the options `accounts`, `mnemonic` and `balance`.
 fn accounts(options: &OptionMembers<'_>) -> Result<DevAccounts, String> {
     let mut accounts = DevAccounts::default();
     let count = options.number("accounts")?.map_or(Ok(DEFAULT_ACCOUNTS), u32::try_from);
@@ -314,7 +323,7 @@ fn config(options: &OptionMembers<'_>) -> Result<DevConfig, String> {
         accounts: accounts(options)?,
         hardfork: hardfork.as_deref(),
         genesis: genesis.as_deref(),
-        // By default pages get the same chain each time; the clock of block 1 is the present.
+        // By default block 0 has time 0, so that pages get the same chain each time. Later blocks have the time of the clock.
         genesis_time: options.number("genesisTime")?,
         chain_id: options.number("chainId")?,
         mining: None,
@@ -341,6 +350,7 @@ fn with_options(config: &mut DevConfig, options: &OptionMembers<'_>) -> Result<(
     Ok(())
 }
 
+/// The name of the option that is wrong.
 fn option_of(error: &DevOptionError) -> &'static str {
     match error {
         DevOptionError::Mnemonic => "mnemonic",
@@ -351,7 +361,7 @@ fn option_of(error: &DevOptionError) -> &'static str {
     }
 }
 
-/// Mines by the clock until the chain is closed. If a block cannot be mined, the next tick tries again.
+/// Mines by the clock until the chain is closed.
 async fn tick(running: Running) {
     loop {
         sleep(TICK).await;
@@ -366,7 +376,7 @@ async fn tick(running: Running) {
     }
 }
 
-/// Mines if the clock says so. Nothing has changed if the block misses something of the network on which the chain begins.
+/// Mines if a block is due. The chain is unchanged if the block reads data of the network that is not fetched yet.
 fn mine(running: &Running) {
     let mut running = running.borrow_mut();
     let Some(OpenDevChain { client, entropy, fork, .. }) = running.as_mut() else { return };
@@ -375,6 +385,7 @@ fn mine(running: &Running) {
     let node = client.node();
     node.begin(host_input);
     if let Some(chain) = node.dev() {
+        // If no block can be made now, the next tick tries again.
         let _ = chain.tick(host_input.now);
         drop(chain.take_events());
     }

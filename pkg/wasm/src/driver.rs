@@ -1,4 +1,5 @@
-//! The asynchronous loops: one follows the chain at each upstream, one answers each request.
+//! The asynchronous loops of a light client: one for each upstream, which follows the chain there, and one for each message that needs data
+//! of upstreams. `client.rs` starts them.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -28,11 +29,11 @@ use crate::host::{Budget, Deadline, JsUpstream, Reservation, Responses, clock, h
 use crate::line::{LocalBoxed, all};
 use crate::sends;
 
-/// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
+/// Longest pause of a loop in milliseconds. Headers from another upstream may make this one due earlier than its step said.
 const LONGEST_SLEEP: f64 = 1_000.0;
 
-/// Pause before an upstream is asked earlier than it was due, in milliseconds, so that one that announces blocks without end
-/// does not keep a page busy.
+/// Pause before an upstream is asked earlier than it was due, in milliseconds, so that an upstream that announces blocks without end does
+/// not keep a page busy.
 const EARLY_PAUSE: f64 = 50.0;
 
 /// Pause between two checks whether the head is reached, in milliseconds.
@@ -59,13 +60,15 @@ pub(crate) enum FirstRun {
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: Client,
-    /// Where messages of the provider come from.
+    /// The caller that the provider itself is.
     caller: Arc<Caller>,
+    /// The stored headers that are being restored, before the client starts.
     restoring: RefCell<Option<Restoring>>,
+    /// The upstreams, in the order of their numbers.
     upstreams: Vec<JsUpstream>,
     /// Ends the pauses of the loop that follows each upstream.
     alarms: Vec<Alarm>,
-    /// The speed of the upstreams.
+    /// The measured speed of the upstreams, which decides when a spare is asked as well.
     hedges: RefCell<Hedges>,
     /// Memory for upstream responses that callers' requests may take.
     budget: Budget,
@@ -121,7 +124,7 @@ impl Driver {
         self.client.sync().is_by_window()
     }
 
-    /// Begins to take back `pages` stored pages, of a window with this record.
+    /// Begins to restore `pages` stored pages. `record` is that of a window, if the pages are of one.
     pub(crate) fn restoring(&self, pages: u32, record: Option<&[u8]>) {
         let mut sync = self.client.sync_mut();
         // Without a record, or with one that is too old, no page is needed.
@@ -131,12 +134,12 @@ impl Driver {
         *self.restoring.borrow_mut() = Some(sync.restoring(pages.into()));
     }
 
-    /// Takes back Bitcoin's chain.
+    /// Restores Bitcoin's chain; other bytes are ignored.
     pub(crate) fn restore_bitcoin(&self, stored: &[u8]) {
         self.client.sync_mut().restore_bitcoin(stored, clock().unix);
     }
 
-    /// The number of the stored page that is needed next.
+    /// The number of the stored page that is needed next, to restore or later to prove its headers; `None` if none is.
     pub(crate) fn wanted_page(&self) -> Option<u32> {
         let page = match &*self.restoring.borrow() {
             Some(restoring) => restoring.page(),
@@ -145,21 +148,22 @@ impl Driver {
         page.and_then(|page| page.try_into().ok())
     }
 
-    /// Takes back the needed page; returns whether it is valid.
+    /// Restores the needed page; returns whether it is valid.
     pub(crate) fn restore(&self, page: &[u8]) -> bool {
         let mut restoring = self.restoring.borrow_mut();
         let Some(restoring) = restoring.as_mut() else { return false };
         self.client.restore_page(restoring, page).is_ok()
     }
 
-    /// Ends taking back. If the pages are invalid, the client starts from the checkpoint.
+    /// Ends restoring. If the pages are invalid, the client starts from the checkpoint.
     pub(crate) fn restored(&self) {
         if let Some(restoring) = self.restoring.take() {
+            // The error says why the pages are invalid; the start from the checkpoint is all that follows from it.
             let _ = self.client.restored(restoring);
         }
     }
 
-    /// Proves some more of the headers that were taken back; returns whether more are left. Invalid headers are forgotten.
+    /// Proves some more of the restored headers; returns whether more are left. Invalid headers are forgotten.
     pub(crate) fn prove(&self, page: Option<Vec<u8>>) -> bool {
         let mut page = page;
         self.client.prove_kept(&mut |_| Ok(page.take())).unwrap_or(false)
@@ -170,8 +174,9 @@ impl Driver {
         self.client.keep_again(page.into());
     }
 
-    /// Passes new pages of verified headers to `keep`, with the record of a window and, where it is due, Bitcoin's chain. A start that
-    /// has nothing to store passes an empty list if the chain has `changed`.
+    /// Passes new pages of verified headers to `keep`, with the record of a window and, where it is due, Bitcoin's chain. A client
+    /// that starts by work may have nothing to store: it passes an empty list if the chain has `changed`, because JavaScript looks for events
+    /// whenever `keep` is called.
     fn save(&self, changed: bool) {
         let pages = self.client.export();
         let first = pages.first().map_or(0, |page| page.index);
@@ -191,7 +196,8 @@ impl Driver {
             self.keep.call4(&JsValue::NULL, &(first as f64).into(), &list, &record.into(), &bitcoin.into());
     }
 
-    /// Reports the progress of the first synchronization: start, head, target, headers per second, seconds left if known.
+    /// Reports the progress of the first synchronization: the numbers of the first block, of the newest verified block and of the upstreams'
+    /// newest block, headers per second, and seconds left (null if unknown).
     fn report(&self) {
         let Some(callback) = &self.progress else { return };
         let sync = self.client.sync();
@@ -217,7 +223,7 @@ impl Driver {
         }
     }
 
-    /// Makes every upstream due.
+    /// Makes every upstream due for a check for new blocks.
     pub(crate) fn wake(&self) {
         self.client.sync_poll();
         self.alarms.iter().for_each(Alarm::ring);
@@ -236,14 +242,15 @@ impl Driver {
         let mut outbox = Outbox::default();
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
-            let share = budget.share();
+            let reservation = budget.reserve();
+            // Transactions that callers have sent: those without a receipt at this upstream are sent to it again.
             let requests = self.client.receipt_requests(index, &mut outbox, clock());
-            let again = outbox.resend_requests(upstream.ask(&requests, true, &share).await);
-            upstream.ask(&again, true, &share).await;
+            let again = outbox.resend_requests(upstream.ask(&requests, true, &reservation).await);
+            upstream.ask(&again, true, &reservation).await;
             let step = self.client.sync_next(index, clock());
             match step {
                 SyncStep::Fetch(requests) => {
-                    let answers = upstream.ask(&requests, true, &share).await;
+                    let answers = upstream.ask(&requests, true, &reservation).await;
                     let changed = self.client.sync_feed(index, answers, clock());
                     self.save(changed);
                     self.report();
@@ -257,8 +264,7 @@ impl Driver {
         }
     }
 
-    /// Waits until the head is verified, or `closed` returns `true`: pauses of a closed client last no time. The error is the
-    /// reason why no upstream leads there.
+    /// Waits until the upstreams' head is verified, or `closed` returns `true`. The error is the reason why the head cannot be verified.
     pub(crate) async fn reach_head(&self, closed: impl Fn() -> bool) -> Result<(), String> {
         while !closed() {
             if self.client.sync().is_synced() {
@@ -279,9 +285,10 @@ impl Driver {
         gate::chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
     }
 
-    /// Sends each part of a round to the upstream that it names, to all upstreams at the same time. The spare of a part is asked as
-    /// well when the upstream is slow.
-    async fn ask(&self, round: Round, share: &Reservation<'_>) -> Vec<PartResponses> {
+    /// Sends each part of a round to the upstream that the part names, to all upstreams at the same time. A part may name a spare, a second
+    /// upstream, which is asked as well when the first is slow.
+    async fn ask(&self, round: Round, reservation: &Reservation<'_>) -> Vec<PartResponses> {
+        // Parts that send transactions have a time limit of their own; the others ask for data.
         let (sent, asked): (Vec<RoundPart>, Vec<RoundPart>) =
             round.parts.into_iter().partition(RoundPart::sends);
         let responses = RefCell::new(Vec::new());
@@ -289,10 +296,10 @@ impl Driver {
         for part in asked {
             let responses = &responses;
             work.push(Box::pin(async move {
-                let first = self.ask_one(part.upstream, &part, share);
+                let first = self.ask_one(part.upstream, &part, reservation);
                 let (answers, of_spare) = match part.spare {
                     Some(spare) => {
-                        let asked = [first, self.ask_one(spare, &part, share)];
+                        let asked = [first, self.ask_one(spare, &part, reservation)];
                         race(&self.hedges, [part.upstream, spare], asked).await
                     }
                     None => (first.await, false),
@@ -301,8 +308,9 @@ impl Driver {
             }));
         }
         work.push(Box::pin(async {
-            let asked =
-                sent.iter().map(|part| (part.requests.as_slice(), self.ask_one(part.upstream, part, share)));
+            let asked = sent
+                .iter()
+                .map(|part| (part.requests.as_slice(), self.ask_one(part.upstream, part, reservation)));
             let answers = sends::responses(asked.collect()).await;
             let answered = sent.iter().cloned().zip(answers);
             responses.borrow_mut().extend(answered.map(|(part, answers)| part.answered(answers, false)));
@@ -312,61 +320,74 @@ impl Driver {
     }
 
     /// Sends the requests of a part to the upstream with this number.
-    fn ask_one<'a>(&'a self, index: usize, part: &'a RoundPart, share: &'a Reservation<'_>) -> Responses<'a> {
+    fn ask_one<'a>(
+        &'a self,
+        index: usize,
+        part: &'a RoundPart,
+        reservation: &'a Reservation<'_>,
+    ) -> Responses<'a> {
         Box::pin(async move {
             match self.upstreams.get(index) {
-                Some(upstream) => upstream.ask(&part.requests, false, share).await,
+                Some(upstream) => upstream.ask(&part.requests, false, reservation).await,
                 None => {
-                    let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
-                    part.requests.iter().map(|_| nobody()).collect()
+                    let missing = || Err(RequestFailure::Transport("no such upstream".into()));
+                    part.requests.iter().map(|_| missing()).collect()
                 }
             }
         })
     }
 
-    /// Where messages of the provider come from.
+    /// The caller that the provider itself is.
     pub(crate) fn caller(&self) -> Arc<Caller> {
         self.caller.clone()
     }
 
     /// Runs one message of a caller as far as the known facts allow.
-    pub(crate) fn begin(&self, caller: Arc<Caller>, message: &[u8], heard: Option<&Function>) -> FirstRun {
+    pub(crate) fn begin(
+        &self,
+        caller: Arc<Caller>,
+        message: &[u8],
+        on_filter: Option<&Function>,
+    ) -> FirstRun {
         let now = clock();
         let message = self.client.read(message, &caller);
         let mut session = self.client.open_from(caller, message, now);
-        match self.step(&mut session, Deadline::after(now.millis as f64)) {
+        match self.step(&mut session, Deadline::of_step_at(now.millis as f64)) {
             SessionStep::Fetch(round) => FirstRun::Fetches(Box::new(session), round),
-            SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply, heard)),
+            SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply, on_filter)),
         }
     }
 
-    /// Answers a message that has begun with this round.
+    /// Answers a message whose first run needs the responses to this round.
     pub(crate) async fn finish(
         &self,
         mut session: Box<Session>,
         mut round: Round,
-        heard: Option<&Function>,
+        on_filter: Option<&Function>,
     ) -> Option<String> {
         loop {
-            // The session keeps what it has proven, which it counts itself, and drops the responses. What had no room is
-            // requested again, or from another upstream.
-            let share = self.budget.share();
-            let answers = self.ask(round, &share).await;
+            // Each round has a new reservation: the session drops the responses, and limits the proven facts that it keeps by itself.
+            // Responses that exceeded the budget are requested again, from this upstream or another.
+            let reservation = self.budget.reserve();
+            let answers = self.ask(round, &reservation).await;
             self.client.feed(&mut session, answers);
-            drop(share);
+            drop(reservation);
             match self.step(&mut session, Deadline::start()) {
                 SessionStep::Fetch(more) => round = more,
-                SessionStep::Done(reply) => return self.close(*session, reply, heard),
+                SessionStep::Done(reply) => return self.close(*session, reply, on_filter),
             }
         }
     }
 
+    /// Runs a message until it needs responses or is answered.
     fn step(&self, session: &mut Session, deadline: Deadline) -> SessionStep {
         self.client.step(session, &|| deadline.is_over())
     }
 
-    fn close(&self, session: Session, reply: Reply, heard: Option<&Function>) -> Option<String> {
-        effects::tell(&reply, heard);
+    /// Ends a session and returns its answer; `None` if the message needs none. If the message has sent a transaction, JavaScript notifies
+    /// subscribers, and each upstream's loop runs at once to send the transaction again where it is missing.
+    fn close(&self, session: Session, reply: Reply, on_filter: Option<&Function>) -> Option<String> {
+        effects::tell(&reply, on_filter);
         if self.client.close(session) {
             host_changed();
             self.alarms.iter().for_each(Alarm::ring);

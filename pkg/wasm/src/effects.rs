@@ -1,4 +1,5 @@
-//! Tells the host what a message did besides its answer.
+//! Tells the host which filters and subscriptions a message has made or ended, so that the host ends them with their page or
+//! WebSocket.
 
 use alloc::format;
 
@@ -6,19 +7,24 @@ use js_sys::Function;
 use rootlight::rpc::{Effect, Reply};
 use wasm_bindgen::JsValue;
 
-/// Calls `heard(id, made, notified)` for each filter or subscription that a message has made or ended; `notified` says that it is
-/// a subscription.
-pub(crate) fn tell(reply: &Reply, heard: Option<&Function>) {
-    let Some(heard) = heard else { return };
+/// Calls `on_filter(id, is_made, is_subscription)` for each filter or subscription that a message has made or ended. `id` is its id in
+/// `0x` hexadecimal.
+pub(crate) fn tell(reply: &Reply, on_filter: Option<&Function>) {
+    let Some(on_filter) = on_filter else { return };
     for effect in reply.effects() {
-        let (id, made, notified) = match effect {
+        let (id, is_made, is_subscription) = match effect {
             Effect::Filter(id) => (id, true, false),
             Effect::Subscribed(id) => (id, true, true),
             Effect::Uninstalled(id) => (id, false, false),
             Effect::Unsubscribed(id) => (id, false, true),
             Effect::Sent(_) | Effect::About(_) => continue,
         };
-        // The functions of `pkg/host.js` and `pkg/bin/sockets.js` do not throw.
-        let _ = heard.call3(&JsValue::NULL, &format!("{id:#x}").into(), &made.into(), &notified.into());
+        // The result is ignored: the functions of `pkg/host.js` and `pkg/bin/sockets.js` do not throw.
+        let _ = on_filter.call3(
+            &JsValue::NULL,
+            &format!("{id:#x}").into(),
+            &is_made.into(),
+            &is_subscription.into(),
+        );
     }
 }

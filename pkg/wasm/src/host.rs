@@ -1,4 +1,4 @@
-//! The services of the host: exchanges with upstreams, pauses, the time.
+//! What the module uses of JavaScript: exchanges with upstreams, pauses and the clocks; and the limits of time and memory for them.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -12,14 +12,14 @@ use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse, d
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
-use crate::line::{Line, LocalBoxed, PARALLEL, Permit, all};
+use crate::line::{ExchangeQueue, LocalBoxed, PARALLEL, Permit, all};
 
-/// The responses to some requests.
+/// A future of the responses to the requests of one part of a round, in the same order.
 pub(crate) type Responses<'a> = Pin<Box<dyn Future<Output = Vec<UpstreamResponse>> + 'a>>;
 
 /// Most bytes of the response to one request: more than the longest ones of the reference node and of Rootlight, 10 MiB. An
 /// upstream that pads its responses beyond that is at fault, and the next one is asked.
-const LONGEST: usize = 12 << 20;
+const MAX_RESPONSE_BYTES: usize = 12 << 20;
 
 #[wasm_bindgen]
 extern "C" {
@@ -42,7 +42,7 @@ pub(crate) fn clock() -> Now {
     Now { unix: (Date::now() / 1000.0) as u64, millis: monotonic_now() as u64 }
 }
 
-/// Microseconds of the monotonic clock.
+/// The time of the monotonic clock in microseconds.
 pub(crate) fn micros() -> u64 {
     (monotonic_now() * 1_000.0) as u64
 }
@@ -50,18 +50,18 @@ pub(crate) fn micros() -> u64 {
 /// Most milliseconds that one step of a request may compute, because the page does nothing else meanwhile.
 const STEP_TIME: f64 = 5_000.0;
 
-/// The end of a step's time.
+/// The time of the monotonic clock, in milliseconds, at which a step has to end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(f64);
 
 impl Deadline {
     /// The deadline of a step that starts now.
     pub(crate) fn start() -> Self {
-        Self::after(monotonic_now())
+        Self::of_step_at(monotonic_now())
     }
 
     /// The deadline of a step that starts at this time of the monotonic clock.
-    pub(crate) fn after(millis: f64) -> Self {
+    pub(crate) fn of_step_at(millis: f64) -> Self {
         Self(millis + STEP_TIME)
     }
 
@@ -71,7 +71,7 @@ impl Deadline {
     }
 }
 
-/// Waits, without keeping a Node.js process alive for it.
+/// Waits this many milliseconds, without keeping a Node.js process alive, or until the client is closed.
 pub(crate) async fn sleep(milliseconds: f64) {
     let _ = JsFuture::from(host_sleep(milliseconds)).await;
 }
@@ -91,18 +91,19 @@ impl Budget {
         Self { left: Cell::new(limit) }
     }
 
-    /// A share of the budget, for one request or one round of synchronization.
-    pub(crate) fn share(&self) -> Reservation<'_> {
-        Reservation { budget: self, held: Cell::new(0), refused: Cell::new(false) }
+    /// A reservation, empty at first, for one request or one round of synchronization.
+    pub(crate) fn reserve(&self) -> Reservation<'_> {
+        Reservation { budget: self, taken: Cell::new(0), exceeded: Cell::new(false) }
     }
 }
 
-/// The part of a [`Budget`] that one request holds. It is returned when this is dropped.
+/// Bytes that one request has taken from a [`Budget`]. Dropping the reservation gives them back.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     budget: &'a Budget,
-    held: Cell<usize>,
-    refused: Cell<bool>,
+    taken: Cell<usize>,
+    /// Whether the budget had too few bytes left for a response.
+    exceeded: Cell<bool>,
 }
 
 impl Reservation<'_> {
@@ -112,22 +113,22 @@ impl Reservation<'_> {
         match left {
             Some(left) => {
                 self.budget.left.set(left);
-                self.held.set(self.held.get() + bytes);
+                self.taken.set(self.taken.get() + bytes);
             }
-            None => self.refused.set(true),
+            None => self.exceeded.set(true),
         }
         left.is_some()
     }
 
-    /// Whether a response was not read because it exceeded what was left.
+    /// Whether a response was not read because the budget had too few bytes left.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.refused.get()
+        self.exceeded.get()
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.budget.left.set(self.budget.left.get() + self.held.get());
+        self.budget.left.set(self.budget.left.get() + self.taken.get());
     }
 }
 
@@ -138,13 +139,14 @@ impl Drop for Reservation<'_> {
 #[derive(Debug)]
 pub(crate) struct JsUpstream {
     exchange: Function,
+    /// Most requests in one exchange.
     batch: usize,
-    /// Ids are never reused, so that a transport may have several exchanges on one connection.
+    /// The JSON-RPC id of the next request. Ids are never reused, so that a transport may have several exchanges on one connection.
     next_id: Cell<u64>,
-    /// The exchanges for requests of callers.
-    of_callers: Rc<Line>,
-    /// The exchanges of synchronization, which never wait for those of callers.
-    following: Rc<Line>,
+    /// The queue of exchanges for requests of callers.
+    of_callers: Rc<ExchangeQueue>,
+    /// The queue of exchanges of synchronization, which never wait for those of callers.
+    following: Rc<ExchangeQueue>,
 }
 
 impl JsUpstream {
@@ -155,44 +157,44 @@ impl JsUpstream {
     }
 
     /// Sends requests. Returns one response for each, in the same order. `following` marks requests of synchronization. Once
-    /// the share is exceeded, no more requests are sent.
+    /// the budget is exceeded, no more requests are sent.
     pub(crate) async fn ask(
         &self,
         requests: &[UpstreamRequest],
         following: bool,
-        share: &Reservation<'_>,
+        reservation: &Reservation<'_>,
     ) -> Vec<UpstreamResponse> {
-        // The budget of synchronization is the upstream's own. Other requests or other upstreams may have used up the
-        // budget of callers: no upstream is to blame, and what had no room is requested again.
+        // Synchronization with each upstream has a budget of its own, so an upstream that exceeds it is at fault. Other requests or other
+        // upstreams may have used up the budget of callers: no upstream is to blame, and the unread responses are requested again.
         let unread = || Err(if following { too_large() } else { RequestFailure::NoRoom });
         let batches = RefCell::new(requests.chunks(self.batch).enumerate());
         let responses = RefCell::new(requests.iter().map(|_| unread()).collect::<Vec<_>>());
-        // Each takes the next batch when it has its response, so that other callers have their turns between two batches.
-        let one_by_one = async || {
+        // Each of these loops sends the next batch once its last one is answered, so that exchanges of other callers run between two batches.
+        let send_batches = async || {
             loop {
-                let Some((place, batch)) = batches.borrow_mut().next() else { return };
-                let read = self.exchange(batch, following, share).await;
-                let first = place.saturating_mul(self.batch);
+                let Some((position, batch)) = batches.borrow_mut().next() else { return };
+                let read = self.exchange(batch, following, reservation).await;
+                let first = position.saturating_mul(self.batch);
                 for (slot, response) in responses.borrow_mut().iter_mut().skip(first).zip(read) {
                     *slot = response;
                 }
             }
         };
         let parallel = requests.len().div_ceil(self.batch).min(PARALLEL);
-        all((0..parallel).map(|_| Box::pin(one_by_one()) as LocalBoxed<'_>).collect()).await;
+        all((0..parallel).map(|_| Box::pin(send_batches()) as LocalBoxed<'_>).collect()).await;
         responses.into_inner()
     }
 
-    /// Sends one batch in its turn. Returns no responses if the share has no room for them.
+    /// Sends one batch when the queue permits it. Returns no responses if the budget has too few bytes left for them.
     async fn exchange(
         &self,
         batch: &[UpstreamRequest],
         following: bool,
-        share: &Reservation<'_>,
+        reservation: &Reservation<'_>,
     ) -> Vec<UpstreamResponse> {
-        let line = if following { &self.following } else { &self.of_callers };
-        let permit = line.enter().await;
-        if share.is_exceeded() {
+        let queue = if following { &self.following } else { &self.of_callers };
+        let permit = queue.enter().await;
+        if reservation.is_exceeded() {
             return Vec::new();
         }
         let id = self.next_id.get();
@@ -208,11 +210,11 @@ impl JsUpstream {
             }
             failed => failed,
         };
-        receive(&outcome.unwrap_or_default(), id, batch.len(), share)
+        receive(&outcome.unwrap_or_default(), id, batch.len(), reservation)
     }
 }
 
-/// An exchange whose outcome is waited for. It keeps its permit until it ends, also if nothing waits for it any more.
+/// An exchange that JavaScript runs. It keeps its permit until it ends, also if the future that waits for its outcome is dropped.
 struct RunningExchange {
     promise: Promise,
     permit: Option<Permit>,
@@ -228,21 +230,21 @@ impl Drop for RunningExchange {
     }
 }
 
-/// The failure of a request whose response is longer than any honest one.
+/// The failure of a request whose response is longer than [`MAX_RESPONSE_BYTES`], or than the budget of synchronization allows.
 fn too_large() -> RequestFailure {
     RequestFailure::Transport("longer than an honest response".into())
 }
 
-/// Decodes the outcome of an exchange into responses; returns none if the share has no room for them.
-fn receive(outcome: &JsValue, id: u64, count: usize, share: &Reservation<'_>) -> Vec<UpstreamResponse> {
+/// Decodes the outcome of an exchange into responses; returns none if the budget has too few bytes left for them.
+fn receive(outcome: &JsValue, id: u64, count: usize, reservation: &Reservation<'_>) -> Vec<UpstreamResponse> {
     let failure = if let Some(seconds) = outcome.as_f64() {
         RequestFailure::Busy { seconds: (!seconds.is_nan()).then_some(seconds as u64) }
     } else if outcome.is_object() {
-        // The bytes may be of another frame, whose class is another object.
+        // Not checked with `instanceof`: the bytes may come from another frame of the page, whose class `Uint8Array` is another object.
         let bytes: &Uint8Array = outcome.unchecked_ref();
         let length = bytes.length() as usize;
-        if length <= LONGEST.saturating_mul(count) {
-            return match share.take(length) {
+        if length <= MAX_RESPONSE_BYTES.saturating_mul(count) {
+            return match reservation.take(length) {
                 true => decode_batch(&bytes.to_vec(), id, count),
                 false => Vec::new(),
             };

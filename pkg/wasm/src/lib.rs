@@ -1,7 +1,8 @@
 //! Rootlight for browsers and Node.js: a thin layer over the core. It converts JavaScript values to bytes and back, and
 //! waits; all decisions about validity are in the core.
 //!
-//! Modules have no standard library: a panic is then a trap, and the optimiser drops its message.
+//! The features `light`, `dev` and `verify` select what a module contains; `xtask/src/wasm.rs` builds the package's three modules. With the
+//! feature `module` the crate has no standard library: a panic is then a trap, and the optimiser drops its message.
 #![cfg_attr(feature = "module", no_std)]
 
 extern crate alloc;
@@ -47,12 +48,12 @@ pub use methods::methods;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify};
 
-/// The allocator of the modules; tests of this crate on the host have the host's.
+/// The allocator of the modules. Tests of this crate on the build machine use that machine's allocator.
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
 static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
 
-/// A panic ends the instance; `pkg/instance.js` says so.
+/// A panic ends the instance of the module: `pkg/instance.js` catches the trap and ends the provider with an error that says so.
 #[cfg(feature = "module")]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -1,4 +1,4 @@
-//! The number of exchanges with one upstream that run at the same time.
+//! The queue (line) in which exchanges with one upstream wait, because only a few run at the same time.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -8,40 +8,45 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Poll, Waker};
 
-/// Most exchanges of one line that run at the same time. An exchange counts until the module has read its response: responses
-/// of up to 32 MiB that wait outside the module take memory there.
+/// Most exchanges of one queue that run at the same time. An exchange counts until the module has read its response, because responses
+/// of up to 32 MiB that JavaScript holds meanwhile take memory too.
 pub(crate) const PARALLEL: usize = 4;
 
-/// The permits of [`PARALLEL`] exchanges, first come, first served.
+/// Gives permits to at most [`PARALLEL`] exchanges at the same time, first come, first served.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct ExchangeQueue {
+    /// Number of permits that are taken.
     taken: Cell<usize>,
+    /// The number of the next ticket.
     next: Cell<u64>,
-    /// The numbers of the exchanges that wait.
+    /// The tickets of the exchanges that wait, oldest first, each with what wakes its exchange.
     waiting: RefCell<Vec<(u64, Waker)>>,
 }
 
-/// The number of an exchange that waits. Dropping the ticket leaves the line.
-struct Ticket<'a>(&'a Line, u64);
+/// The position of an exchange in the queue: a number that grows with each exchange. Dropping the ticket leaves the queue.
+struct Ticket<'a> {
+    queue: &'a ExchangeQueue,
+    number: u64,
+}
 
-/// The permit of an exchange. Dropping the permit gives it to the next one.
+/// The right of an exchange to run. Dropping the permit gives it to the next exchange in the queue.
 #[derive(Debug)]
-pub(crate) struct Permit(Rc<Line>);
+pub(crate) struct Permit(Rc<ExchangeQueue>);
 
-impl Line {
+impl ExchangeQueue {
     /// Waits for a permit.
     pub(crate) async fn enter(self: &Rc<Self>) -> Permit {
-        let ticket = Ticket(self, self.next.replace(self.next.get() + 1));
+        let ticket = Ticket { queue: self, number: self.next.replace(self.next.get() + 1) };
         poll_fn(|context| {
             let mut waiting = self.waiting.borrow_mut();
-            let is_first = waiting.first().is_none_or(|(number, _)| *number == ticket.1);
+            let is_first = waiting.first().is_none_or(|(number, _)| *number == ticket.number);
             if is_first && self.taken.get() < PARALLEL {
                 self.taken.set(self.taken.get() + 1);
                 return Poll::Ready(());
             }
-            match waiting.iter_mut().find(|(number, _)| *number == ticket.1) {
+            match waiting.iter_mut().find(|(number, _)| *number == ticket.number) {
                 Some((_, waker)) => waker.clone_from(context.waker()),
-                None => waiting.push((ticket.1, context.waker().clone())),
+                None => waiting.push((ticket.number, context.waker().clone())),
             }
             Poll::Pending
         })
@@ -49,6 +54,7 @@ impl Line {
         Permit(self.clone())
     }
 
+    /// Lets the first exchange in the queue try again to take a permit.
     fn wake_first(&self) {
         if let Some((_, waker)) = self.waiting.borrow().first() {
             waker.wake_by_ref();
@@ -58,8 +64,8 @@ impl Line {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.0.waiting.borrow_mut().retain(|(number, _)| *number != self.1);
-        self.0.wake_first();
+        self.queue.waiting.borrow_mut().retain(|(number, _)| *number != self.number);
+        self.queue.wake_first();
     }
 }
 
@@ -70,7 +76,7 @@ impl Drop for Permit {
     }
 }
 
-/// A part of the work of a round.
+/// A piece of the work of a round, on this thread.
 pub(crate) type LocalBoxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Runs futures at the same time until all have ended.

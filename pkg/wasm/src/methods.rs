@@ -1,4 +1,5 @@
-//! The core's method table, as the package reads it.
+//! The core's method table as JSON. The package's JavaScript reads from it which level an answer has, which block a call is about, and how
+//! a filter ends.
 
 use alloc::string::String;
 
@@ -12,7 +13,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 struct MethodRow {
     /// The level of a complete answer.
     level: &'static str,
-    /// The position of the parameter with the block that the method is about.
+    /// The position, from 0, of the parameter with the block that the method is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<usize>,
     /// The method that ends the filter or subscription which this one makes.

@@ -1,4 +1,4 @@
-//! Options that JavaScript gives: the members of an object.
+//! Reads options that JavaScript gives, the members of an object, and refuses members with unknown names.
 
 use alloc::format;
 use alloc::string::String;
@@ -48,9 +48,10 @@ impl<'a> OptionMembers<'a> {
         read(value).map(Some).ok_or_else(|| format!("{}: {member}: not {wanted}", self.name))
     }
 
+    /// A whole number, given as a number or a `bigint`.
     pub(crate) fn number(&self, member: &str) -> Result<Option<u64>, String> {
         self.get(member, "a whole number", |value| match value.as_f64() {
-            // Above 2^53, numbers are rounded.
+            // Greater numbers are rounded in JavaScript: the caller may have meant another one.
             Some(number) if number.abs() <= Number::MAX_SAFE_INTEGER => {
                 Some(number as u64).filter(|whole| *whole as f64 == number)
             }
@@ -59,7 +60,7 @@ impl<'a> OptionMembers<'a> {
         })
     }
 
-    /// The most calls of one batch of callers.
+    /// The option `batchLimit`: the most calls of one batch of a caller.
     pub(crate) fn batch_limit(&self) -> Result<usize, String> {
         match self.number("batchLimit")? {
             None => Ok(BATCH_LIMIT),
@@ -68,10 +69,12 @@ impl<'a> OptionMembers<'a> {
         }
     }
 
+    /// A string.
     pub(crate) fn text(&self, member: &str) -> Result<Option<String>, String> {
         self.get(member, "a text", |value| value.as_string())
     }
 
+    /// A list of strings; empty if the member is missing.
     pub(crate) fn texts(&self, member: &str) -> Result<Vec<String>, String> {
         let read = |list: JsValue| {
             Array::is_array(&list)

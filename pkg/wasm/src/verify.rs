@@ -1,4 +1,4 @@
-//! Verification of documents. Documents and reports are JSON texts; `pkg/verify.js` converts them to and from objects.
+//! Offline verification of documents. Documents and reports are JSON texts; `pkg/verify.js` converts them to and from objects.
 //! `rootlight verify --json` prints the same reports.
 
 use alloc::string::String;
@@ -11,7 +11,8 @@ use wasm_bindgen::prelude::wasm_bindgen;
 /// Verifies a document about a `subject`, which is `header`, `receipt` or `account`, by the rules of the network with this
 /// name. Returns the report as JSON; nothing if the network or the subject is not known.
 ///
-/// An error would be a JavaScript value, which takes a table of such values in the module.
+/// The result is an `Option` and not a `Result`: an error would be a JavaScript value, and the table of such values would make the module
+/// larger.
 #[wasm_bindgen]
 #[must_use]
 pub fn verify(subject: &str, document: &str, network: &str) -> Option<String> {
@@ -23,7 +24,7 @@ pub fn verify(subject: &str, document: &str, network: &str) -> Option<String> {
         "account" => verify_account(document, Some(&network)),
         _ => return None,
     };
-    // Strings and lists always serialize.
+    // Always `Some`: strings and lists always serialize.
     serde_json::to_string(&report).ok()
 }
 
