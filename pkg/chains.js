@@ -1,5 +1,6 @@
-// Which requests go to the user's wallet, and which chains they name. The example of an extension has a copy of these rules,
-// because scripts of pages cannot import modules; pkg/test/wallet-rules.test.mjs compares both.
+// Which requests go to the user's wallet, and which chains they name: wallet.js refuses a request about another chain than the provider's.
+// examples/extension/page.js has a copy of these rules, because scripts that an extension adds to a page cannot import modules;
+// pkg/test/wallet-rules.test.mjs compares both.
 
 // Rules of wallets: begin
 

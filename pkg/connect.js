@@ -1,4 +1,5 @@
-// A light client on this thread. The caller passes the module that contains it.
+// Opens a light client on this thread: connects the WebAssembly module, which the caller passes, to its upstreams and to the store of
+// verified headers.
 import { connection, exchangeOver } from './exchange.js';
 import { firstBlock, isShown } from './first-block.js';
 import { instance } from './instance.js';
@@ -13,8 +14,8 @@ import { foreignNetworks, unreachable } from './upstream-words.js';
 import { webSocketTransport } from './websocket.js';
 
 /**
- * The transport of an upstream, a name by which a quorum distinguishes owners, what removes the secrets of its address from texts, and
- * whether this package closes its connections.
+ * How an upstream is reached: its transport; the name by which a quorum distinguishes owners; `mask`, which removes the secrets of its address
+ * from texts; `own`, whether this package made the transport and closes it; and `explain`, which puts a failure into words.
  */
 export function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
@@ -24,7 +25,10 @@ export function reach(upstream, index) {
   return { ...common, transport: /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url) };
 }
 
-/** The options of the module, in its own units: plain objects of this realm, whose members are read now. */
+/**
+ * The options of a provider as the module takes them (pkg/wasm/src/config.rs), in its units. Objects of the caller are copied, because they
+ * may come from another frame or have getters.
+ */
 export const settings = ({ pollSeconds, network, checkpoint, ...rest }, names) => ({
   ...rest,
   names,
@@ -33,8 +37,11 @@ export const settings = ({ pollSeconds, network, checkpoint, ...rest }, names) =
   pollMillis: pollSeconds && Math.round(pollSeconds * 1000),
 });
 
-/** Converts the module's figures to {@link import('./index.js').SyncProgress}. Before an upstream has said how far its chain goes there are none. */
-const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
+/**
+ * Makes a listener for the module's figures, which passes them on as {@link import('./index.js').SyncProgress}. Nothing is passed on before
+ * an upstream has announced its newest block.
+ */
+const progressListener = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
   highestBlock > 0 && onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
 
 /**
@@ -51,7 +58,7 @@ export const connectWith = (load, instantiate, options) => provide(clientsOf(loa
  * @param {(host: object) => {init: Function, Client: Function, methods: () => string}} instantiate
  * @returns {import('./provider.js').Open}
  */
-export const clientsOf = (load, instantiate) => async (life, options, heard) => {
+export const clientsOf = (load, instantiate) => async (life, options, callbacks) => {
   const { upstreams, module, storage, ...config } = options;
   const reached = upstreams.map(reach);
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
@@ -67,49 +74,55 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
       resolve(pages?.close());
     });
   });
-  // The module passes verified headers as they arrive, which is when there may be events. Where it has nothing to store, it passes
-  // empty lists.
+  // The module calls this whenever its chain has changed, so that there may be events, with pages of verified headers to store. Without
+  // pages to store the list is empty.
   const keep = (first, list, window, bitcoin) => {
     if (list.length > 0) pages?.save(first, list, window && { window, bitcoin });
-    heard.changed();
+    callbacks.changed();
   };
   const names = reached.map(({ name }) => name);
-  const line = connection(names, (reason) => heard.connection?.(reason));
+  const reporterOf = connection(names, (reason) => callbacks.connection?.(reason));
   const exchanges = reached.map(({ transport, mask, explain }, index) =>
-    exchangeOver(transport, life, () => pages?.room(), line(index), mask, explain));
-  /** Looks at the upstreams tell nothing of the connection: the module's own exchanges do, and it knows the failure then. */
-  const looks = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
-  const isDev = isShown(config);
-  // Block 0 arrives while the module loads.
+    exchangeOver(transport, life, () => pages?.room(), reporterOf(index), mask, explain));
+  /** Exchanges for {@link watchChain}. They do not report failures: the module's own exchanges do. */
+  const watchExchanges = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
+  const startsAtShownBlock = isShown(config);
+  // Block 0 of a development chain is fetched while the module loads.
   const [{ Client, methods, takeChanged }, checkpoint] = await Promise.all([
     load(module).then((compiled) => instance(instantiate, compiled, life)),
-    isDev ? firstBlock(exchanges, names, life) : config.checkpoint,
+    startsAtShownBlock ? firstBlock(exchanges, names, life) : config.checkpoint,
   ]);
-  Object.assign(config, { checkpoint }, isDev && { maxAge: config.maxAge ?? 0 });
-  client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
-  // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start. A development
+  // A development chain may not have mined for days, so that its blocks have no greatest age.
+  Object.assign(config, { checkpoint }, startsAtShownBlock && { maxAge: config.maxAge ?? 0 });
+  client = withOptions(() => new Client(settings(config, names), exchanges, keep, callbacks.progress && progressListener(callbacks.progress)));
+  // A start by work neither reads nor writes headers: otherwise a program that can write to the store would choose the start. A development
   // chain begins anew with each start of its program.
-  if (config.checkpoint !== 'work' && !isDev) {
-    const told = { onError: heard.storeError, onTurn: (first) => client?.keepAgain(first) };
-    pages = pagesIn(storage, config, { ...told, isWindow: client.isByWindow() });
+  if (config.checkpoint !== 'work' && !startsAtShownBlock) {
+    const listeners = { onError: callbacks.storeError, onTurn: (first) => client?.keepAgain(first) };
+    pages = pagesIn(storage, config, { ...listeners, isWindow: client.isByWindow() });
   }
   if (pages) {
     await restore(life, () => client, pages);
+    // Rejected only when the client ends.
     prove(life, () => client, pages).catch(() => {});
   }
-  /** Asks the client itself. */
-  const own = async (method, ...params) => JSON.parse(await life.now(() => client.request(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })), true)).result;
+  /** Asks the client, not an upstream; returns the result. */
+  const askClient = async (method, ...params) => JSON.parse(await life.now(() => client.request(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })), true)).result;
   await life.run(() => client.start()).catch(async (reason) => {
     if (typeof reason !== 'string') throw reason;
-    const expected = await own('eth_chainId');
+    const expected = await askClient('eth_chainId');
     const foreign = await life.run(() => foreignNetworks(expected, tellers(exchanges, names)));
-    // Where all upstreams are of other networks, the client's own reason says nothing more.
+    // If all upstreams are of other networks, the client's reason adds nothing.
     throw disconnected(foreign ? (foreign.isAll ? foreign.words : `${reason}; ${foreign.words}`) : reason);
   });
-  /** Another client takes the place of this one, with the block 0 that the upstreams show now. Its subscriptions are made again. */
-  const begin = async () => {
+  /**
+   * Replaces the client by one that starts at the block 0 which the upstreams show now. The new client has none of the subscriptions; events.js
+   * makes them again when it polls them.
+   */
+  const beginAnew = async () => {
     const checkpoint = await firstBlock(exchanges, names, life);
-    heard.connection?.(`${names.join(', ')}: the chain has begun anew, with block 0 ${checkpoint.hash}; this client follows it from there`);
+    callbacks.connection?.(`${names.join(', ')}: the chain has begun anew, with block 0 ${checkpoint.hash}; this client follows it from there`);
+    // Without a progress listener: that one is for the first synchronization.
     const next = new Client(settings({ ...config, checkpoint }, names), exchanges, keep);
     try {
       await life.run(() => next.start(), true);
@@ -119,47 +132,47 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     }
     client.close();
     client = next;
-    heard.connection?.();
-    heard.changed();
+    callbacks.connection?.();
+    callbacks.changed();
   };
-  watchChain({ life, exchanges: looks, names, own, isDev, tell: (reason) => heard.connection?.(reason), begin }).catch(() => {});
+  watchChain({ life, exchanges: watchExchanges, names, askClient, startsAtShownBlock, report: (reason) => callbacks.connection?.(reason), beginAnew }).catch(() => {});
   const hint = (index) => client?.hint(index);
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
   return {
     methods: JSON.parse(methods()),
-    send: (text, quiet, method, heard, caller) =>
-      life.now(() => (caller ? client.requestFrom(...caller, text, heard) : client.request(text, heard)), quiet),
+    send: (text, quiet, method, onFilter, caller) =>
+      life.now(() => (caller ? client.requestFrom(...caller, text, onFilter) : client.request(text, onFilter)), quiet),
     takeChanged,
     closed,
   };
 };
 
-/** Calls back when a page or a worker has its network again. Upstreams that failed meanwhile would be left alone for minutes. */
+/** Calls `wake` when a page or a worker is online again. Without it the client would pause upstreams that failed meanwhile for minutes. */
 function whenOnline(life, wake) {
   globalThis.addEventListener?.('online', wake);
   life.onEnd(() => globalThis.removeEventListener?.('online', wake));
 }
 
-/** Passes the newest stored pages to the module. An invalid page is dropped with those after it. */
+/** Lets the module restore the newest stored pages. An invalid page is dropped with those after it. */
 async function restore(life, client, pages) {
   const record = await life.run(pages.record);
   if (record?.bitcoin) client().restoreBitcoin(record.bitcoin);
   let count = await life.run(pages.count);
   for (let failures = 0; ; failures += 1) {
     client().restoring(count, record?.window);
-    const wrong = await given(life, client, pages);
-    if (wrong === undefined) {
+    const invalid = await restorePages(life, client, pages);
+    if (invalid === undefined) {
       if (failures > 0) void pages.save(count, []);
       return client().restored();
     }
-    // One invalid page is damage. If there are more, their number is not known, so half of the pages are dropped each time.
-    count = failures > 0 ? Math.min(wrong, Math.floor(count / 2)) : wrong;
+    // A single invalid page is damage. If there are more, nothing says how many, so half of the pages are dropped each time.
+    count = failures > 0 ? Math.min(invalid, Math.floor(count / 2)) : invalid;
   }
 }
 
-/** Passes pages while the module wants them and they are valid. Returns the number of an invalid one. */
-async function given(life, client, pages) {
+/** Passes pages to the module while it wants more. Returns the number of an invalid page; undefined if all were valid. */
+async function restorePages(life, client, pages) {
   for (let index; (index = client().wantedPage()) !== undefined; ) {
     const page = await life.run(() => pages.read(index));
     if (!page || !client().restore(page)) return index;
@@ -167,7 +180,7 @@ async function given(life, client, pages) {
   return undefined;
 }
 
-/** Milliseconds between two steps of proving stored headers: each step takes some time, and the page has other work. */
+/** Milliseconds between two steps of proving stored headers: each step takes a few milliseconds, and the page needs time for its other work. */
 const PROVING_PAUSE = 20;
 
 /** Proves the remaining stored headers in the background. */

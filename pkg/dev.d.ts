@@ -12,11 +12,11 @@ export interface ForkOptions {
   /** A node of the network: an http(s) or ws(s) address, or a transport. Its chain id says which network it is. */
   readonly url: string | URL | ((body: string) => Promise<Uint8Array>);
   /**
-   * The block: by default the newest that a light client verifies, which then stops. A number is linked back from there by the hashes of
-   * headers; a block with its hash is trusted.
+   * The block: by default the newest one that a light client verifies; the light client then stops. A block given by its number is linked
+   * to that newest block by the hashes of headers; a block given with its hash is trusted.
    */
   readonly block?: number | { readonly number: number; readonly hash: string };
-  /** `'trust'` takes state that the node does not prove. By default, `'refuse'`, a node without `eth_getProof` is refused. */
+  /** `'trust'` accepts state that the node does not prove. By default, `'refuse'`, a node without `eth_getProof` is refused. */
   readonly unproven?: 'refuse' | 'trust';
   /** Chain id, at most 109; that of the network by default. */
   readonly chainId?: number;
@@ -62,8 +62,8 @@ export interface DevChainOptions {
 }
 
 /**
- * Starts a development chain (chain id 33, that of the network of `fork`, or `chainId`) as an EIP-1193 provider that holds the keys of its accounts: `eth_requestAccounts`,
- * `eth_sendTransaction` and `personal_sign` work without a wallet.
+ * Starts a development chain as an EIP-1193 provider. It holds the keys of its accounts: `eth_requestAccounts`, `eth_sendTransaction` and
+ * `personal_sign` work without a wallet. Its chain id is the option `chainId`, by default that of the network of `fork`, otherwise 33.
  */
 export function createDevChain(options?: DevChainOptions): Promise<ChainProvider>;
 

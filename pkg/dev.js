@@ -9,14 +9,14 @@ import { webSocketTransport } from './websocket.js';
 export { announce } from './announce.js';
 export { httpTransport, load, webSocketTransport };
 
-/** Not written as part of `new URL`, where bundlers would copy the file once more. */
-const here = import.meta.url;
+/** The address of this file. It has a name, because bundlers would copy the worker's file once more for a second `new URL` with `import.meta.url`. */
+const ownAddress = import.meta.url;
 
-/** The worker's file. Bundlers recognise exactly this form of both constructors. */
+/** The ways to start the worker, and its address for Node.js. Bundlers recognise its file only in exactly this form of both constructors. */
 const workers = {
   shared: () => new SharedWorker(new URL('./dev-worker.js', import.meta.url), { type: 'module', name: 'rootlight-dev-0.1.0' }),
   dedicated: () => new Worker(new URL('./dev-worker.js', import.meta.url), { type: 'module' }),
-  address: () => new URL('./dev-worker.js', here),
+  address: () => new URL('./dev-worker.js', ownAddress),
 };
 
 /** As `createProvider` in index.js. */
@@ -25,12 +25,12 @@ export const createProvider = (options) => provide(placed(openClient, workers), 
 /** @deprecated The former names of `createProvider` and `createDevChain`. */
 export { createProvider as connect, createDevChain as startDevChain };
 
-/** Milliseconds between two polls of the subscriptions, because the chain may mine by the clock. */
-const LOOK = 200;
+/** Milliseconds between two polls of the subscriptions: the chain may mine by the clock, which no answer reports. */
+const POLL_INTERVAL = 200;
 
 /**
  * Starts a chain at its genesis, or on a block of another network.
  * @param {import('./dev.js').DevChainOptions} [options]
  */
 export const createDevChain = ({ signal, timeout, ...options } = {}) =>
-  provideChain(placedChain(openChain, workers), options, { interval: LOOK, signal, timeout });
+  provideChain(placedChain(openChain, workers), options, { interval: POLL_INTERVAL, signal, timeout });

@@ -1,5 +1,5 @@
-// EIP-1193 events: `eth_subscribe` makes a subscription in the module, and this file polls it whenever the module
-// reports that its chain has changed.
+// EIP-1193 events: `eth_subscribe` makes a subscription in the WebAssembly module, and this file polls the subscription whenever the module
+// reports that its chain has changed, and regularly.
 import { disconnected, failure } from './life.js';
 
 /** The module's error code for a subscription that has expired, for instance while the page was suspended. */
@@ -22,7 +22,7 @@ function copied({ method, params }) {
   }
 }
 
-/** The listeners of a provider. One that throws does not keep an event from the others. */
+/** The listeners of a provider. If one throws, the others get the event all the same. */
 function newListeners() {
   const listeners = new Map();
   const of = (event) => listeners.get(event) ?? [];
@@ -46,7 +46,7 @@ function newListeners() {
       },
       removeListener(event, listener) {
         const last = of(event).lastIndexOf(listener);
-        listeners.set(event, of(event).filter((_, place) => place !== last));
+        listeners.set(event, of(event).filter((_, position) => position !== last));
         return this;
       },
     },
@@ -56,8 +56,9 @@ function newListeners() {
 /**
  * @typedef {{result: unknown, level?: string}} Answer
  *
+ * Adds events to a client.
  * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Answer | Promise<Answer>} askNow sends a call to
- * the module; `quiet` if no caller waits for the result
+ * the module, and returns the answer itself if the module has it at once; `quiet` if no caller waits for the result
  * @param {number} interval milliseconds between two polls while the module reports no change
  * @param {() => boolean} takeChanged whether the answers since the last call have changed the module's chain or pool
  */
@@ -65,46 +66,51 @@ export function withEvents(askNow, interval, takeChanged) {
   const ask = async (call, quiet) => askNow(call, quiet);
   const listeners = newListeners();
   const { emit } = listeners;
-  /** Subscriptions by the id that the caller knows: see {@link added}. */
+  /** Subscriptions by the id that the caller has: see {@link added}. */
   const subscriptions = new Map();
   let timer;
+  /** The reason for the end of the provider, once it has ended. */
   let closed;
 
   /** The number of the current head; undefined if the module refuses to answer. */
   const head = () => ask({ method: 'eth_blockNumber', params: [] }, true).then(({ result }) => Number(result), () => undefined);
 
-  /** Stores a subscription: its id in the module, its call, and the block up to which all events were emitted. */
+  /**
+   * Stores a subscription: its call, its id in the module, and the block up to which all events were emitted (a promise). `lost`: the module
+   * has dropped it, so that it has to be renewed; `polling`: a poll runs; `again`: another one has to follow.
+   */
   function added(subscription, id, call, seen) {
-    subscriptions.set(subscription, { call, id, seen, lost: false, looking: false, again: false });
-    watch();
+    subscriptions.set(subscription, { call, id, seen, lost: false, polling: false, again: false });
+    setTimer();
   }
 
   /** Renews a subscription that the module has dropped, and emits which blocks it may have missed. */
-  async function renew(subscription, made) {
-    const seen = await made.seen;
-    made.id = (await ask(made.call, true)).result;
-    made.lost = false;
-    made.seen = head();
-    const now = await made.seen;
-    if (!subscriptions.has(subscription)) return void ask({ method: 'eth_unsubscribe', params: [made.id] }, true).catch(() => {});
+  async function renew(subscription, record) {
+    const seen = await record.seen;
+    record.id = (await ask(record.call, true)).result;
+    record.lost = false;
+    record.seen = head();
+    const now = await record.seen;
+    if (!subscriptions.has(subscription)) return void ask({ method: 'eth_unsubscribe', params: [record.id] }, true).catch(() => {});
     if (seen === undefined || now === undefined || now <= seen) return;
     const data = { subscription, fromBlock: hexadecimal(seen + 1), toBlock: hexadecimal(now) };
     emit('message', { type: 'rootlight_gap', data });
   }
 
   /** Emits the new events of one subscription. Events that cannot be proven now are emitted later. */
-  async function tell(subscription, made) {
-    // If it cannot be renewed now, the next poll tries again.
-    if (made.lost) return void (await renew(subscription, made).catch(() => {}));
+  async function emitNew(subscription, record) {
+    // If the renewal fails, the next poll tries again.
+    if (record.lost) return void (await renew(subscription, record).catch(() => {}));
+    // Asked for before the changes: the events up to this block are among them.
     const seen = head();
     let answer;
     try {
-      answer = await ask({ method: 'eth_getFilterChanges', params: [made.id] }, true);
+      answer = await ask({ method: 'eth_getFilterChanges', params: [record.id] }, true);
     } catch (error) {
-      if (error.code === NOT_FOUND && subscriptions.has(subscription)) await renew(subscription, made).catch(() => {});
+      if (error.code === NOT_FOUND && subscriptions.has(subscription)) await renew(subscription, record).catch(() => {});
       return;
     }
-    made.seen = seen;
+    record.seen = seen;
     for (const result of answer.result) {
       // A listener may have ended the subscription.
       if (!subscriptions.has(subscription)) return;
@@ -112,22 +118,23 @@ export function withEvents(askNow, interval, takeChanged) {
     }
   }
 
-  /** Polls one subscription, one poll at a time. A poll that hangs does not delay other subscriptions. */
-  async function look(subscription, made) {
-    made.again = true;
-    if (made.looking) return;
-    made.looking = true;
-    while (made.again && subscriptions.has(subscription)) {
-      made.again = false;
-      await tell(subscription, made);
+  /** Polls one subscription, one poll at a time. Each subscription has its own polls, so that one that hangs does not delay the others. */
+  async function poll(subscription, record) {
+    record.again = true;
+    if (record.polling) return;
+    record.polling = true;
+    while (record.again && subscriptions.has(subscription)) {
+      record.again = false;
+      await emitNew(subscription, record);
     }
-    made.looking = false;
+    record.polling = false;
   }
 
   /** Polls all subscriptions, because the module's chain may have changed. */
-  const changed = () => Promise.all(Array.from(subscriptions, ([subscription, made]) => look(subscription, made)));
+  const changed = () => Promise.all(Array.from(subscriptions, ([subscription, record]) => poll(subscription, record)));
 
-  function watch() {
+  /** Runs the timer of polls while there are subscriptions. */
+  function setTimer() {
     if (subscriptions.size === 0) {
       clearInterval(timer);
       timer = undefined;
@@ -138,12 +145,13 @@ export function withEvents(askNow, interval, takeChanged) {
     }
   }
 
+  /** Makes a subscription in the module. */
   async function subscribe(call) {
     const copy = copied(call);
     const seen = head();
     const answer = await ask(copy);
     if (closed) throw closed;
-    // The ids of a client that was replaced may occur again.
+    // A subscription of a client that was replaced may have the same id.
     const subscription = subscriptions.has(answer.result) ? randomId() : answer.result;
     added(subscription, answer.result, copy, seen);
     return { ...answer, result: subscription };
@@ -151,17 +159,17 @@ export function withEvents(askNow, interval, takeChanged) {
 
   async function requestWithLevel(call) {
     if (closed) throw closed;
-    const given = call?.params?.[0];
-    const known = call?.method === 'eth_unsubscribe' ? subscriptions.get(given) : undefined;
-    if (known) {
-      subscriptions.delete(given);
-      watch();
-      if (!known.lost) await ask({ method: call.method, params: [known.id] });
+    const id = call?.params?.[0];
+    const record = call?.method === 'eth_unsubscribe' ? subscriptions.get(id) : undefined;
+    if (record) {
+      subscriptions.delete(id);
+      setTimer();
+      if (!record.lost) await ask({ method: call.method, params: [record.id] });
       return { result: true };
     }
     if (call?.method === 'eth_subscribe') return subscribe(call);
     const asked = askNow(call);
-    // Awaiting what is there already would cost several percent of the time of a short call.
+    // An answer that is there already is not awaited: that would cost several percent of the time of a short call.
     const answer = asked instanceof Promise ? await asked : asked;
     if (takeChanged()) void changed();
     return answer;
@@ -177,16 +185,16 @@ export function withEvents(askNow, interval, takeChanged) {
       requestWithLevel,
       ...listeners.provider,
     },
-    /** Makes all subscriptions again, because another client answers from now on. Its ids mean something else. */
+    /** Makes all subscriptions again, because another client answers from now on, which has other ids. */
     moved() {
-      for (const made of subscriptions.values()) made.lost = true;
+      for (const record of subscriptions.values()) record.lost = true;
       void changed();
     },
-    /** Ends all subscriptions and emits `disconnect` with the reason. */
+    /** Called at the end of the provider: ends all subscriptions and emits `disconnect` with the reason. */
     close(reason = disconnected('the provider is closed')) {
       closed = reason;
       subscriptions.clear();
-      watch();
+      setTimer();
       emit('disconnect', reason);
     },
   };

@@ -1,15 +1,15 @@
-// Exchanges with an upstream for the module: with a time limit, and with secrets removed from errors. The module limits their number
-// (pkg/wasm/src/line.rs).
+// Wraps the transport of an upstream as the function that the module calls for each exchange: with a time limit, and with secrets removed from
+// errors. The module limits the number of exchanges that run at the same time (pkg/wasm/src/line.rs).
 
 import { isBytes } from './message.js';
 import { masked, withoutSecrets } from './secrets.js';
 import { TIME_OVER } from './upstream-words.js';
 
 /** Longest exchange in milliseconds, for transports without a limit of their own. Those of this package end after 20 s. */
-const LONGEST = 60_000;
+const MAX_TIME = 60_000;
 
 /** Longest error text kept from a failed exchange, in characters. */
-const MAX_REASON = 200;
+const MAX_REASON_LENGTH = 200;
 
 /**
  * Milliseconds for which an upstream must have failed before it counts as gone. One lost response, or several exchanges that fail
@@ -17,24 +17,27 @@ const MAX_REASON = 200;
  */
 const SILENCE = 1_000;
 
-/** A transport's failure in the form that the module expects: a number of seconds if the upstream asks for a pause, otherwise a text. */
+/**
+ * A transport's failure in the form that the module expects: a number of seconds if the upstream asks for a pause, NaN if it names no time,
+ * otherwise a text without control characters.
+ */
 function reasonOf(error, mask, explain) {
   const pause = error?.retryAfter;
   if (pause !== undefined) return pause ?? NaN;
   const text = typeof error === 'string' ? error : explain(error);
   const words = mask(typeof text === 'string' ? text : 'unknown failure');
-  return [...words.replaceAll(/\p{Cc}/gu, '')].slice(0, MAX_REASON).join('');
+  return [...words.replaceAll(/\p{Cc}/gu, '')].slice(0, MAX_REASON_LENGTH).join('');
 }
 
 /**
- * Whether any upstream answers. `tell` is called with the reason of the last failure once all of them have failed for {@link SILENCE},
+ * Watches whether any upstream answers. `tell` is called with the reason of the last failure once all of them have failed for {@link SILENCE},
  * and without one as soon as one answers again.
  * @param {string[]} names those of the upstreams
  * @param {(reason?: string) => void} tell
  * @returns {(index: number) => (reason?: string) => void} for each upstream, what its exchanges report: a failure, or a response
  */
 export function connection(names, tell) {
-  /** When each upstream began to fail. */
+  /** When each upstream began to fail, in milliseconds of the monotonic clock; undefined while it answers. */
   const since = names.map(() => undefined);
   let isLost = false;
   return (index) => (reason) => {
@@ -48,10 +51,12 @@ export function connection(names, tell) {
 }
 
 /**
+ * The exchange function of an upstream. It resolves to the bytes of the response, or to what {@link reasonOf} makes of a failure; it is never
+ * rejected. `following` says that the requests are those of synchronization.
  * @param {(body: string) => Promise<Uint8Array>} transport
  * @param {ReturnType<typeof import('./life.js').newLife>} life
  * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
- * @param {(reason?: string) => void} [report] told the reason of each failure, and nothing for a response: see {@link connection}
+ * @param {(reason?: string) => void} [report] called with the reason of each failure, and without one for a response: see {@link connection}
  * @param {(text: string) => string} [mask] removes the secrets of the upstream's address from its words
  * @param {(error: unknown) => string} [explain] says why an exchange failed
  * @returns {(body: string, following: boolean) => Promise<string | number | Uint8Array>}
@@ -67,7 +72,7 @@ export function exchangeOver(transport, life, room = () => undefined, report = (
       bytes = masked(bytes, mask);
     } catch (error) {
       const reason = reasonOf(error, mask, explain);
-      // A node that asks for a pause is there.
+      // A number: the node asks for a pause, so that it is not gone.
       if (typeof reason === 'string') report(reason);
       return reason;
     }
@@ -79,13 +84,13 @@ export function exchangeOver(transport, life, room = () => undefined, report = (
 /** Runs some work with a time limit. */
 function inTime(work) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(TIME_OVER)), LONGEST);
+    const timer = setTimeout(() => reject(new Error(TIME_OVER)), MAX_TIME);
     timer.unref?.();
     const over = (how) => (value) => {
       clearTimeout(timer);
       how(value);
     };
-    // An exception that is thrown at once becomes a rejection too.
+    // Within a promise, so that an exception of the work becomes a rejection too.
     new Promise((done) => done(work())).then(over(resolve), over(reject));
   });
 }

@@ -1,19 +1,21 @@
-// Block 0 of a development chain. No block of such a chain is known in advance, so that its upstreams show it.
+// Fetches block 0 of a development chain from the upstreams. Each such chain has a block 0 of its own, so that the client has to trust the one
+// that the upstreams show.
 import { disconnected, failure } from './life.js';
 import { INVALID_REQUEST, isBytes } from './message.js';
 import { NOT_JSON_RPC } from './upstream-words.js';
 
-/** Milliseconds that the other upstreams have once one has shown its block. */
+/** Milliseconds that the other upstreams have left to respond once one has shown its block. */
 const GRACE = 2_000;
 
-const ASK = '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["0x0",false]}';
+/** The request for block 0. */
+const REQUEST = '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["0x0",false]}';
 
 /** Whether a client with these options starts at the block 0 that its upstreams show. */
 export const isShown = ({ network, checkpoint }) => network === 'regtest' && (checkpoint === undefined || checkpoint === null);
 
-/** The block that one upstream shows. The error is the reason, in words. */
+/** The block 0 that one upstream shows. The error says why there is none. */
 async function shownBy(exchange) {
-  const given = await exchange(ASK, false);
+  const given = await exchange(REQUEST, false);
   if (!isBytes(given)) throw new Error(typeof given === 'number' ? 'it asks for a pause' : given);
   let response;
   try {
@@ -27,7 +29,7 @@ async function shownBy(exchange) {
 }
 
 /**
- * The checkpoint of a client whose upstreams are a development chain. It is refused if they show different ones.
+ * The checkpoint of a client whose upstreams are nodes of a development chain: the block 0 that they show. Fails if they show different ones.
  * @param {((body: string, following: boolean) => Promise<unknown>)[]} exchanges
  * @param {string[]} names those of the upstreams
  * @param {ReturnType<typeof import('./life.js').newLife>} life
@@ -43,8 +45,8 @@ export async function firstBlock(exchanges, names, life) {
       throw error;
     }
   });
-  const others = Promise.any(asked).then(() => new Promise((resolve) => setTimeout(resolve, GRACE).unref?.()), () => {});
-  await life.run(() => Promise.race([Promise.allSettled(asked), others]));
+  const isGraceOver = Promise.any(asked).then(() => new Promise((resolve) => setTimeout(resolve, GRACE).unref?.()), () => {});
+  await life.run(() => Promise.race([Promise.allSettled(asked), isGraceOver]));
   const [first, ...more] = blocks;
   if (!first) throw disconnected(`no upstream shows block 0 of a development chain: ${failures.join('; ')}`);
   const other = more.find(({ hash }) => hash !== first.hash);
@@ -52,6 +54,6 @@ export async function firstBlock(exchanges, names, life) {
     const shows = ({ name, hash }) => `${name} shows block 0 ${hash}`;
     throw failure(INVALID_REQUEST, `the upstreams are of different chains: ${shows(first)}, ${shows(other)}; give those of one chain, or its block 0 as \`checkpoint\``);
   }
-  // Nothing is below block 0, so that its difficulty is the total one.
+  // Block 0 has no ancestors, so that its difficulty is the total difficulty. `shown` tells the module that the upstreams chose the block.
   return { number: 0, hash: first.hash, totalDifficulty: first.difficulty, shown: true };
 }

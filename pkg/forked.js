@@ -1,4 +1,4 @@
-// A development chain on a block of another network: its upstream, and what the module is told of it.
+// Opens a development chain on a block of another network (the option `fork`): connects its upstream, and passes the options to the module.
 import { reach, settings } from './connect.js';
 import { exchangeOver } from './exchange.js';
 import { firstBlock } from './first-block.js';
@@ -7,12 +7,12 @@ import { checkMembers, INVALID_REQUEST } from './message.js';
 import { CHAIN_ID, tellers } from './renewal.js';
 import { checkScheme, foreignNetworks } from './upstream-words.js';
 
-/** The networks of chain ids. */
+/** The names of networks by chain id. */
 const BY_CHAIN_ID = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
 
 const wrong = (reason) => failure(INVALID_REQUEST, `fork: ${reason}`);
 
-/** The height and the hash of the block to begin on, as far as they are given. */
+/** The number and the hash of the block to begin on, as far as they are given, as a list. */
 function blockOf(block) {
   if (block === undefined || block === null) return [];
   if (typeof block === 'object') {
@@ -24,7 +24,7 @@ function blockOf(block) {
   throw wrong('block: give a number, or {number, hash} of a block that you trust');
 }
 
-/** The name and the chain id of the network that an upstream says it is of. */
+/** The name of the network that an upstream states by its chain id, and that id. */
 async function networkOf(exchange, name) {
   const [{ ask }] = tellers([exchange], [name]);
   const id = await ask();
@@ -37,33 +37,34 @@ async function networkOf(exchange, name) {
   return [network, id];
 }
 
-/** Milliseconds for which a chain id counts. */
+/** Milliseconds after which the upstream's chain id is requested again. */
 const ASK_AGAIN = 2_000;
 
 /**
- * The exchange with an upstream, whose responses count while it is of the network: those of another one would look pruned, reorganised
- * or false.
+ * The exchange with an upstream, which fails once the upstream states another chain id: responses of another network would look pruned,
+ * reorganised or false.
  */
 function ofNetwork(exchange, name, expected) {
   const asked = tellers([exchange], [name]);
-  let told = performance.now();
+  /** When the upstream last stated the chain id. */
+  let checkedAt = performance.now();
   return async (body, following) => {
-    if (performance.now() - told < ASK_AGAIN) return exchange(body, following);
+    if (performance.now() - checkedAt < ASK_AGAIN) return exchange(body, following);
     const [given, foreign] = await Promise.all([exchange(body, following), foreignNetworks(expected, asked)]);
-    // The module puts the name before it.
+    // Without the name and `: `: the module puts the name before the text.
     if (foreign) return foreign.words.slice(name.length + 2);
-    told = performance.now();
+    checkedAt = performance.now();
     return given;
   };
 }
 
 /**
  * Starts a chain on a block of a network.
- * @param {{onFork: Function}} DevChain the module's
+ * @param {{onFork: Function}} DevChain the class of the module
  * @param {ReturnType<typeof import('./life.js').newLife>} life
  * @param {import('./dev.js').ForkOptions} fork
  * @param {object} config the other options, as the module takes them
- * @param {Uint8Array} secret
+ * @param {Uint8Array} secret random bytes, as the constructor of `DevChain` takes them
  */
 export async function forked(DevChain, life, fork, config, secret) {
   if (typeof fork !== 'object') throw wrong('give an object, {url}');
@@ -78,12 +79,14 @@ export async function forked(DevChain, life, fork, config, secret) {
   const [network, id] = await life.run(() => networkOf(exchange, name));
   const isShown = network === 'regtest' && hash === undefined;
   const start = isShown ? { checkpoint: await firstBlock([exchange], [name], life), maxAge: 0 } : hash === undefined ? {} : { checkpoint: { number, hash } };
+  // The options of the light client that finds the block.
   const source = settings({ network, unproven, ...start }, [name]);
+  // A reset of the chain may name this address.
   const address = typeof url === 'function' ? '' : String(url);
   return DevChain.onFork({ ...config, chainId: chainId ?? config.chainId }, secret, source, address, ofNetwork(exchange, name, id), () => {}, number, hash);
 }
 
-/** Runs calls that may have to wait, each after the one before it. One that need not wait gives its result at once. */
+/** Returns a function that runs work one after the other. While no other work runs, work that returns no promise gives its result at once. */
 export function inTurn() {
   let last;
   return (work) => {

@@ -1,8 +1,8 @@
-// Upstreams that are functions of the page, for a client in a worker: the function stays in the page, and each exchange crosses
-// as two messages. In the options, which cross as JSON, null stands for a function.
+// Upstreams that are functions of the page, for a client in a worker: the function stays in the page, and the worker calls it by two messages,
+// `exchange` and `exchanged`. In the options, which are sent as JSON, null stands for a function.
 
 /**
- * The side of the page: calls the functions. Returns what to do with messages of the worker, by their type.
+ * The page's side: calls the functions. Returns what to do with each type of message of the worker.
  * @param {unknown[]} upstreams
  * @param {{postMessage: (message: object) => void}} port
  */
@@ -13,32 +13,35 @@ export function functionsFor(upstreams = [], port) {
       try {
         post({ type: 'exchanged', id, bytes: await upstreams[upstream](body) });
       } catch (error) {
-        post({ type: 'exchanged', id, error: failed(error) });
+        post({ type: 'exchanged', id, error: copyOfError(error) });
       }
     },
+    /** The client wants to know when the node announces a block. */
     watch({ upstream }) {
       upstreams[upstream].heads?.(() => post({ type: 'head', upstream }));
     },
   };
 }
 
-/** A transport's error as a client reads it, in a form that can be copied. */
-function failed(error) {
+/** The parts of a transport's error that exchange.js reads, in an object that can be copied to the worker. */
+function copyOfError(error) {
   const text = typeof error === 'string' ? error : error?.message;
   const pause = error?.retryAfter;
   return { message: typeof text === 'string' ? text : undefined, retryAfter: pause === undefined ? undefined : Number(pause ?? NaN) };
 }
 
-/** Whether a function of the page is among the upstreams of these options, as they have crossed. */
+/** Whether a function of the page is among the upstreams of these options, as the worker gets them. */
 export const hasFunctions = ({ upstreams }) => Array.isArray(upstreams) && upstreams.includes(null);
 
 /**
- * The side of the worker. `restored` puts transports in the place of functions; `messages` is what to do with messages of
- * the page, by their type.
+ * The worker's side. `restored` puts transports in the place of functions; `messages` has what to do with each type of message of
+ * the page.
  * @param {(message: object) => void} post
  */
 export function functionsOf(post) {
+  /** Exchanges without a response, by id. */
   const waiting = new Map();
+  /** Listeners to new blocks, by the number of the upstream. */
   const listeners = new Map();
   let next = 0;
 

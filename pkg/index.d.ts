@@ -2,8 +2,8 @@
 export interface RequestArguments {
   readonly method: string;
   /**
-   * A list for all methods of nodes; some methods of wallets, as `wallet_watchAsset`, take an object. The type is as wide as that of
-   * viem, whose clients take a provider only then.
+   * A list for all methods of nodes; some methods of wallets, such as `wallet_watchAsset`, take an object. The type is `unknown` because the
+   * library viem accepts only providers with this type.
    */
   readonly params?: unknown;
 }
@@ -27,11 +27,10 @@ export interface ProviderRpcError extends Error {
 
 /**
  * A result, and its level if it is less than proven: `unproven-absence` means that all upstreams say that there is no such
- * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows; `wallet` is the answer of the option
- * `signer`. `start` is set if no block is
- * trusted (by default on mainnet: see the option `checkpoint`) and the result depends on the chain; `rootlight_verification` and
- * `rootlight_syncStatus` then report in `attackCost` the least work of making up that chain. `bitcoin` is set where the client follows
- * Bitcoin's chain, which it does if an upstream holds it, and that does not confirm the result.
+ * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows; `wallet` is an answer of the user's wallet,
+ * the option `signer`. `start` is set if no block is trusted (by default on mainnet: see the option `checkpoint`) and the result depends on the
+ * chain; `rootlight_verification` and `rootlight_syncStatus` then report in `attackCost` the least work of making up that chain. `bitcoin` is
+ * set if the client follows Bitcoin's chain, which it does where an upstream has that chain, and if Bitcoin's chain does not confirm the result.
  */
 export interface Answer {
   readonly result: unknown;
@@ -72,21 +71,22 @@ export interface GapMessage {
  */
 export interface WalletChainMessage {
   readonly type: 'rootlight_walletChain';
-  /** The wallet's chain as it names it, and whether that is the provider's. */
+  /** `chainId` is the wallet's chain in the wallet's own form; `signs` says whether it is the provider's chain, on which the wallet signs. */
   readonly data: { readonly chainId: string; readonly signs: boolean };
 }
 
 /**
  * None of the upstreams proves state: all are stock nodes, as the public ones of Rootstock. Balances, nonces, code, storage and calls are
- * refused with -32002 and the same words; blocks, transactions, receipts and logs are proven. It is emitted once the code that awaits the
- * provider, or new upstreams, has had time to listen; not with the option `unproven`.
+ * refused with -32002 and the same text; blocks, transactions, receipts and logs are proven. The message is emitted after `createProvider` or
+ * `setUpstreams` has resolved and the code that awaits it has run; never with the option `unproven`.
  */
 export interface NoStateProofsMessage {
   readonly type: 'rootlight_noStateProofs';
-  /** The names of the upstreams, and in words what can be done. */
+  /** `upstreams` are their names; `message` says what can be done. */
   readonly data: { readonly upstreams: readonly string[]; readonly message: string };
 }
 
+/** The values of the event `message`. */
 export type ProviderMessage = SubscriptionMessage | GapMessage | WalletChainMessage | NoStateProofsMessage;
 
 /** An event of EIP-1193: the provider can answer. */
@@ -95,34 +95,40 @@ export interface ConnectInfo {
   readonly chainId: string;
 }
 
-/** What an answer about a block rests on: the result of `rootlight_verification` (docs/methods.md). Numbers are `0x` hexadecimal. */
+/** The evidence for an answer about a block: the result of `rootlight_verification` (docs/methods.md). Numbers are `0x` hexadecimal. */
 export interface Evidence {
   readonly blockNumber: string;
   readonly blockHash: string;
-  /** `verified`, with a remark on networks where work is nearly free, or `local` on a development chain. */
+  /** `verified`, or `verified (testnet work)` on networks where work is nearly free, or `local` on a development chain. */
   readonly level: string;
-  /** Why the header is accepted: `mined`, `checkpoint`, `upstream`, `window`, `work`, `hash link` or `built here`. */
+  /**
+   * Why the header is accepted: `mined` (its proof of work), `hash link` (a later header names its hash), `built here` (the development chain made
+   * it), or for the block of the start the value of `start`.
+   */
   readonly origin: string;
   /** Whether the block is on the heaviest proven chain. */
   readonly canonical: boolean;
-  /** Number of blocks on top. */
+  /** Number of blocks on top; 0 off the heaviest chain. */
   readonly depth: string;
-  /** Proven work of the blocks on top. */
+  /** Proven work of the blocks on top, as difficulty. */
   readonly workOnTop: string | null;
-  /** Proven work since the start. */
+  /** Proven work of the headers from the start up to the block, as difficulty. */
   readonly headerWork: string | null;
+  /** The block that is trusted: a checkpoint, or one that an upstream has shown; or how the client starts without one. Null on a local chain. */
   readonly start: 'checkpoint' | 'upstream' | UntrustedStart | null;
   /** If no block is trusted: the least work of making up this block and those on top. */
   readonly attackCost: string | null;
+  /** Whether the header's fork-detection data is verified. */
   readonly forkDetectionComplete: boolean;
+  /** Whether the block's uncles are verified. */
   readonly unclesProven: boolean;
-  /** What Bitcoin's chain shows above the block; null if no upstream holds Bitcoin's chain, or before that was judged. */
+  /** What Bitcoin's chain shows above the block; null if no upstream has Bitcoin's chain, or while that chain is not judged yet. */
   readonly bitcoin: BitcoinEvidence | null;
 }
 
 /** What Bitcoin's chain shows above a block (docs/trust/bitcoin.md). */
 export interface BitcoinEvidence {
-  /** What Bitcoin says of the whole chain, and why if that is not `held`. */
+  /** Whether Bitcoin's chain confirms the whole chain: `held` if it does. `reason` says why it does not. */
   readonly verdict: 'held' | BitcoinMark;
   readonly reason: string | null;
   /** Number of Bitcoin blocks that commit to this block or to one above it. */
@@ -147,7 +153,7 @@ export interface BitcoinTags {
   readonly ahead: number;
   /** No Rootstock block. */
   readonly none: number;
-  /** The coinbase was not shown. */
+  /** No source has shown the coinbase. */
   readonly withheld: number;
 }
 
@@ -166,12 +172,12 @@ export interface Misbehaviour {
   readonly lie: boolean;
 }
 
-/** What one answer rests on. It is emitted after the answer, and only while a listener is registered. */
+/** The evidence for one answer. The event is emitted after the answer, and only while a listener is registered. */
 export interface VerificationEvent {
   readonly method: string;
   /**
    * `verified`: a verified header commits to the answer (with a remark on networks where work is nearly free); `local`: it
-   * needs no chain, or the provider answers in place of a wallet; `forwarded`: a transaction that was passed on; `wallet`,
+   * needs no chain, or the provider answers in place of a wallet; `forwarded`: a transaction that was passed to upstreams; `wallet`,
    * `unproven-absence` and `unproven` as in {@link Answer}; `refused`: the request failed, because no upstream gave a proof that
    * verifies.
    */
@@ -179,8 +185,8 @@ export interface VerificationEvent {
   /** Number of blocks on top of the block of a verified answer; null without `evidence`. */
   readonly depth: number | null;
   /**
-   * What a verified answer rests on: about the block that it names, or the one in the parameters. Otherwise null, also if `latest` has
-   * become another block while the request ran.
+   * The evidence for a verified answer: about the block that the result names, or the one in the parameters. Null for other answers, and if
+   * `latest` has become another block while the request ran.
    */
   readonly evidence: Evidence | null;
   readonly start?: UntrustedStart;
@@ -196,26 +202,27 @@ export interface ProviderEvents {
   /** Emitted after the code that awaits the provider has run, and when an upstream answers again after `disconnect` with code 1013. */
   readonly connect: ConnectInfo;
   /**
-   * The `code` says whether it is for good:
+   * The `code` says whether the provider has ended:
    * - `1013` ("try again later"): no upstream has answered for a while. The client goes on asking them, and `connect` follows.
-   *   Meanwhile what is known is answered, up to the option `maxAge`; subscriptions stay.
+   *   Meanwhile requests are answered from verified data that is in memory, up to the option `maxAge`; subscriptions stay.
    * - `4900`: after `close`, or when the provider's WebAssembly module or worker has ended, for example because its memory is
    *   full. All pending requests are rejected with the same error; call {@link createProvider} for a new provider. Other
    *   providers are not affected.
    */
   readonly disconnect: ProviderRpcError;
-  /** Never emitted: a provider serves one chain. It is here because libraries listen to it. See {@link WalletChainMessage}. */
+  /** Never emitted: a provider serves one chain. The event is declared because libraries listen to it. See {@link WalletChainMessage}. */
   readonly chainChanged: string;
   /** The accounts that the wallet `signer` allows have changed. Never emitted without `signer`. */
   readonly accountsChanged: readonly string[];
-  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes; and what else {@link ProviderMessage} lists. */
+  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes; and the other messages of {@link ProviderMessage}. */
   readonly message: ProviderMessage;
   /** The newest verified block has changed. During the first synchronization see `onProgress`. */
   readonly progress: SyncProgress;
-  /** What an answer rests on, so that a wallet can show it, and name an upstream that lies. */
+  /** The evidence for an answer, so that a wallet can show it, and name an upstream that lies. */
   readonly verification: VerificationEvent;
 }
 
+/** Options of one request. */
 export interface RequestOptions {
   /** Makes the request reject with the signal's reason as soon as it aborts. Work that has begun is not interrupted. */
   readonly signal?: AbortSignal | undefined;
@@ -306,8 +313,9 @@ export interface Checkpoint {
 }
 
 /**
- * Stores values of about 70 kB under short keys: of a window 129 in all, and one of up to 180 kB with Bitcoin's headers; otherwise one for every
- * 64 blocks since the checkpoint. Of the clients that get the same object, one writes at a time. If several processes share the underlying storage, let only one of them write.
+ * Stores values of about 70 kB under short keys: for a window 129 values in all, and one more of up to 180 kB with Bitcoin's headers; otherwise one
+ * for every 64 blocks since the checkpoint. Of the clients that get the same object, one writes at a time. If several processes share the
+ * underlying storage, let only one of them write.
  */
 export interface HeaderStore {
   get(key: string): Promise<Uint8Array | undefined> | Uint8Array | undefined;
@@ -315,8 +323,8 @@ export interface HeaderStore {
 }
 
 /**
- * An EIP-1193 provider of any library, as the user's wallet that an extension injects. Libraries type methods and events each in
- * their own way, so that nothing more can be said here.
+ * An EIP-1193 provider of any library, such as the user's wallet that an extension injects. Each library types methods and events in its own
+ * way, so that this type leaves them open.
  */
 export interface Signer {
   request(...args: any): Promise<any>;
@@ -334,7 +342,7 @@ export interface ProviderOptions {
   /**
    * Where trust starts:
    * - a block: everything above it is verified before the first answer.
-   * - `'window'`, the default on mainnet: no block is trusted. It starts from the heaviest chain of recent headers that upstreams
+   * - `'window'`, the default on mainnet: no block is trusted. The client starts from the heaviest chain of recent headers that upstreams
    *   prove, says so with every answer (`start`), and stores them, so that a restart asks for what is new. Headers of two days are
    *   verified before the first answer (7 MB). A later window may not be older than what an earlier visit has proven, nor contradict it
    *   with less work; where that visit was deceived, or its clock was ahead, delete the site's data or the storage.
@@ -380,9 +388,9 @@ export interface ProviderOptions {
   /** @deprecated The former name of `storage`. */
   readonly store?: HeaderStore | null;
   /**
-   * The user's wallet, another EIP-1193 provider. It gets account and signing methods: `eth_accounts`,
-   * `eth_requestAccounts`, `eth_sign*`, `eth_send*` (not `eth_sendRaw*`), `personal_*`, `wallet_*`. Everything else is proven
-   * here. It signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
+   * The user's wallet, another EIP-1193 provider. The wallet gets account and signing methods: `eth_accounts`,
+   * `eth_requestAccounts`, `eth_sign*`, `eth_send*` (not `eth_sendRaw*`), `personal_*`, `wallet_*`. This provider answers all other methods.
+   * The wallet signs only while it is on the provider's chain. Without it `eth_accounts` is `[]`, and signing is refused with 4100.
    */
   readonly signer?: Signer;
   /**
@@ -433,12 +441,15 @@ export type ConnectOptions = ProviderOptions;
  */
 export function load(module?: ProviderOptions['module']): Promise<WebAssembly.Module>;
 
+/** Options of {@link httpTransport}. */
 export interface HttpOptions {
+  /** Headers of every request, for instance with a key. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds one exchange may take; 20,000 by default. */
   readonly timeout?: number;
   /** Most bytes read from one response; 32 MiB by default. */
   readonly maxBytes?: number;
+  /** The function that sends requests; the runtime's own by default. */
   readonly fetch?: typeof fetch;
 }
 
@@ -448,6 +459,7 @@ export interface HttpOptions {
  */
 export function httpTransport(url: string | URL, options?: HttpOptions): Transport;
 
+/** Options of {@link webSocketTransport}. */
 export interface WebSocketOptions {
   /** Milliseconds one exchange may take; 20,000 by default. */
   readonly timeout?: number;

@@ -1,5 +1,5 @@
 // Rootlight: a Rootstock light client as an EIP-1193 provider. The WebAssembly module verifies answers against proof
-// of work; this file connects it to the network.
+// of work; this file exports what pages use, and says which worker runs the client.
 import { load, openClient } from './light-module.js';
 import { placed } from './placement.js';
 import { provide } from './provider.js';
@@ -9,14 +9,14 @@ import { webSocketTransport } from './websocket.js';
 export { announce } from './announce.js';
 export { httpTransport, load, webSocketTransport };
 
-/** Not written as part of `new URL`, where bundlers would copy the file once more. */
-const here = import.meta.url;
+/** The address of this file. It has a name, because bundlers would copy the worker's file once more for a second `new URL` with `import.meta.url`. */
+const ownAddress = import.meta.url;
 
-/** The worker's file. Bundlers recognise exactly this form of both constructors. */
+/** The ways to start the worker, and its address for Node.js. Bundlers recognise its file only in exactly this form of both constructors. */
 const workers = {
   shared: () => new SharedWorker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'rootlight-0.1.0' }),
   dedicated: () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }),
-  address: () => new URL('./worker.js', here),
+  address: () => new URL('./worker.js', ownAddress),
 };
 
 /**

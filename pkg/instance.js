@@ -1,5 +1,5 @@
-// One instance of a WebAssembly module for each client. An error that ends an instance (its memory is full, an
-// internal check fails) ends this client only.
+// Makes an instance of a WebAssembly module for each client. An error that ends an instance (its memory is full, an internal check fails)
+// ends only the client of that instance.
 import { disconnected } from './life.js';
 
 /** The result of calls into an instance that has ended: an empty list, which the glue code can destructure. */
@@ -8,6 +8,7 @@ const NOTHING = Object.freeze([]);
 const MIB = 2 ** 20;
 
 /**
+ * Returns the functions and classes of the module, and `takeChanged`.
  * @param {(host: object) => {init: Function}} instantiate the factory that pkg/scripts/factory.mjs generates
  * @param {WebAssembly.Module} module
  * @param {ReturnType<typeof import('./life.js').newLife>} life ends when the instance does, and ends its pauses
@@ -26,21 +27,23 @@ export async function instance(instantiate, module, life) {
   await init({ module_or_path: module });
   /** Whether the answers since the last call may have caused events for subscribers. */
   const takeChanged = () => {
-    const news = changed;
+    const wasChanged = changed;
     changed = false;
-    return news;
+    return wasChanged;
   };
   return { ...rest, takeChanged };
 }
 
 /** Wraps the exports of an instance. The first exception ends the instance, because its memory may be inconsistent then. */
 function guarded(exports, onEnd) {
+  /** Number of calls into the instance that run: JavaScript that the instance calls may call the instance. */
   let depth = 0;
+  /** The error that has ended the instance. */
   let end;
-  let told = false;
+  let isReported = false;
   const wrapped = (work) => (...args) => {
     if (end) {
-      // Inside another call into the instance, that call must not continue either.
+      // The outer call into the instance must not continue either.
       if (depth > 0) throw end;
       return NOTHING;
     }
@@ -49,12 +52,13 @@ function guarded(exports, onEnd) {
       return work(...args);
     } catch (error) {
       end ??= error ?? new Error('unknown');
+      // Ends the outer call into the instance too.
       if (depth > 1) throw error;
       return NOTHING;
     } finally {
       depth -= 1;
-      if (end && depth === 0 && !told) {
-        told = true;
+      if (end && depth === 0 && !isReported) {
+        isReported = true;
         onEnd(end);
       }
     }
@@ -63,7 +67,7 @@ function guarded(exports, onEnd) {
   return Object.fromEntries(entries.map(([name, value]) => [name, typeof value === 'function' ? wrapped(value) : value]));
 }
 
-/** Makes pauses that do not keep Node.js running and end with their client. */
+/** The function with which the module pauses. Its pauses do not keep Node.js running, and end with their client. */
 function sleeper(life) {
   const sleeping = new Set();
   life.onEnd(() => {

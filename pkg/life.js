@@ -1,11 +1,11 @@
 // The lifetime of a provider and its pending calls. When the provider ends, for whatever reason, all pending calls
 // are rejected.
 
-/** EIP-1193: the provider is disconnected from all chains. */
+/** The error code of EIP-1193 for a provider that is disconnected from all chains. */
 export const DISCONNECTED = 4900;
 
-/** The longest delay that timers accept, in milliseconds. */
-const LONGEST = 2 ** 31 - 1;
+/** The longest delay that timers accept, in milliseconds: a longer one would end at once. */
+const MAX_DELAY = 2 ** 31 - 1;
 
 /** An error with a code, as EIP-1193 requires. */
 export const failure = (code, message) => Object.assign(new Error(message), { code });
@@ -18,43 +18,50 @@ export const disconnected = (message) => failure(DISCONNECTED, message);
  * a script that awaits an answer would exit between two exchanges.
  */
 export function newLife() {
-  /** The functions that end the pending calls. */
-  const waits = new Set();
+  /** The functions that reject the pending calls. */
+  const rejecters = new Set();
+  /** Work for the end. */
   const ends = [];
+  /** An object with the reason, once the provider has ended. */
   let ended;
+  /** The timer that keeps Node.js running while calls are pending. */
   let running;
-  let held = 0;
+  /** Number of pending calls that are not quiet. */
+  let pending = 0;
   /** The reason with which the provider ends as soon as nothing is pending. */
   let leaving;
 
-  function hold(more) {
-    held += more;
-    if (held > 0) running ??= setInterval(() => {}, LONGEST);
+  /** Changes the number of pending calls. */
+  function count(change) {
+    pending += change;
+    if (pending > 0) running ??= setInterval(() => {}, MAX_DELAY);
     else running = clearInterval(running);
   }
 
   function end(reason) {
     if (ended) return;
     ended = { reason };
-    for (const wait of [...waits]) wait(reason);
+    for (const reject of [...rejecters]) reject(reason);
     for (const work of ends.splice(0)) work(reason);
   }
 
-  const left = () => leaving && held === 0 && end(leaving);
+  /** Ends the provider if that is due: see `endWhenIdle`. */
+  const endIfIdle = () => leaving && pending === 0 && end(leaving);
 
-  /** See the method of this name. */
+  /** See `run` of the returned object. */
   function run(work, quiet = false) {
     if (ended) return Promise.reject(ended.reason);
     return new Promise((resolve, reject) => {
       const settle = (how) => (value) => {
-        if (!waits.delete(fail)) return;
-        if (!quiet) hold(-1);
+        // False if the call has been settled before.
+        if (!rejecters.delete(fail)) return;
+        if (!quiet) count(-1);
         how(value);
-        left();
+        endIfIdle();
       };
       const fail = settle(reject);
-      waits.add(fail);
-      if (!quiet) hold(1);
+      rejecters.add(fail);
+      if (!quiet) count(1);
       try {
         Promise.resolve(work()).then(settle(resolve), fail);
       } catch (error) {
@@ -80,7 +87,7 @@ export function newLife() {
      */
     run,
     /**
-     * As `run`, but returns a result that is no promise as it is: most calls are answered at once, and a promise and a timer
+     * As `run`, but if the work returns no promise, neither does this: most calls are answered at once, and a promise and a timer
      * for each would take as long as the answer.
      * @template T
      * @param {() => T | Promise<T>} work
@@ -103,7 +110,7 @@ export function newLife() {
     /** Ends the provider once no call is pending. `quiet` work does not count. */
     endWhenIdle(reason) {
       leaving = reason;
-      left();
+      endIfIdle();
     },
   };
 }
@@ -114,7 +121,7 @@ export function limited(life, signal, timeout) {
   if (signal?.aborted) abort();
   signal?.addEventListener('abort', abort);
   const words = `not connected within ${timeout} ms`;
-  const timer = timeout == null ? undefined : setTimeout(() => life.end(disconnected(words)), Math.min(timeout, LONGEST));
+  const timer = timeout == null ? undefined : setTimeout(() => life.end(disconnected(words)), Math.min(timeout, MAX_DELAY));
   return () => {
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);

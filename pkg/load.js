@@ -1,10 +1,11 @@
-// Loads a module: with fetch on a page or in a worker, from disk in Node.js.
+// Loads and compiles a WebAssembly module: with fetch on a page or in a worker, from disk in Node.js.
 
 import { disconnected } from './life.js';
 
+/** The module of Node.js that reads files. */
 const FILES = 'node:fs/promises';
 
-/** Advice about some statuses. Vite's development server refuses files outside the project, such as those of a linked folder. */
+/** Advice for some HTTP statuses. Vite's development server refuses files outside the project, such as those of a linked folder, with 403. */
 const ADVICE = {
   403: "; in Vite's development server, add the plugin of rootlight/vite.js",
   404: '; serve the folder dist of the package beside its scripts, or name the file with the option `module`',
@@ -27,12 +28,12 @@ export async function load(url, source) {
   if (given instanceof ArrayBuffer || ArrayBuffer.isView(given)) return WebAssembly.compile(given);
   const response = given instanceof Response ? given : await fetch(given);
   if (!response.ok) throw disconnected(`the WebAssembly module cannot be loaded: HTTP status ${response.status}${ADVICE[response.status] ?? ''}`);
-  // Engines refuse streaming compilation of other content types, which servers send that do not know `.wasm`.
+  // Engines refuse to compile a stream of another content type, and some servers send another one for `.wasm`.
   const streams = response.headers.get('content-type') === 'application/wasm';
   return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** Loads once; a failed attempt can be repeated. Returns a compiled module unchanged. */
+/** Makes a function that loads a module once and returns it again later; after a failure it tries again. It returns a compiled module unchanged. */
 export function once(work) {
   let running;
   return (source) => {

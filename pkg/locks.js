@@ -1,5 +1,7 @@
-// Locks among the clients of one process, with the part of the Web Locks API that store.js uses.
+// Locks among the clients of one process, with the part of the Web Locks API that store.js uses. For browsers without that API, and for
+// stores of the caller.
 
+/** Makes a set of locks. */
 export function localLocks() {
   /** For each held lock, by name, a promise that resolves when the lock is free. */
   const held = new Map();

@@ -1,9 +1,9 @@
-// Counts what an upstream sends without being asked.
+// Limits the messages that an upstream sends over a WebSocket without a request (websocket.js).
 
-/** Milliseconds in which a meter counts. */
+/** Milliseconds over which a meter counts. */
 const SPAN = 60_000;
 
-/** Milliseconds of one slot of that time: what arrives within one is forgotten together. */
+/** Milliseconds of one slot of that span. The messages of a slot stop counting together, so that a meter stores at most 60 counts. */
 const SLOT = 1_000;
 
 /**
@@ -13,7 +13,7 @@ const SLOT = 1_000;
  * @returns {(length: number) => boolean} counts a message of this length, and returns whether it is within the limits
  */
 export function meter(messages, characters) {
-  /** The count of each slot, by its number. */
+  /** Messages and characters of each slot, by its number. */
   const slots = new Map();
   return (length) => {
     const slot = Math.floor(performance.now() / SLOT);

@@ -1,29 +1,31 @@
-// Where a client runs: in a shared worker, in a worker of its own, or on this thread.
+// Decides where a client or a development chain runs (the option `worker`): in a shared worker, in a worker of its own, or on this thread.
 import { failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';
 import { inWorker, NotStarted } from './remote.js';
 
+/** The module of Node.js for worker threads. */
 const THREADS = 'node:worker_threads';
 
-/** A worker of its own: of a browser, Deno and Bun, or a thread of Node.js. */
+/** Starts a worker of its own: a Worker of a browser, Deno or Bun, or a thread of Node.js. */
 async function dedicated({ dedicated, address }) {
   if (typeof globalThis.Worker === 'function') return dedicated();
   // The name is a variable so that bundlers for browsers do not resolve it.
   const { Worker } = await import(/* @vite-ignore */ /* webpackIgnore: true */ THREADS);
-  // Flags of this process, as --eval, may not suit the thread.
+  // Without the flags of this process: some, such as --eval, may not suit the thread.
   return new Worker(address(), { execArgv: [] });
 }
 
+/** Starts, or joins, the shared worker of the site. */
 function shared({ shared }) {
   if (typeof globalThis.SharedWorker !== 'function') throw new Error('this runtime has no shared workers');
   return shared();
 }
 
 /**
- * The reason that keeps a client on this thread; undefined if its options can be sent to a worker. Objects of the caller cannot;
- * upstreams that are functions stay here, and the worker has them called.
+ * The reason that keeps a client on this thread; undefined if its options can be sent to a worker. Objects of the caller cannot be sent.
+ * Upstreams that are functions stay in the page, and the worker calls them by messages (functions.js).
  */
-function bound({ storage, module, fork }) {
+function reasonToStay({ storage, module, fork }) {
   if (typeof fork?.url === 'function') return '`fork.url` is a function of yours';
   if (storage && typeof storage === 'object' && !(storage instanceof URL)) return '`storage` is an object of yours';
   if (module && typeof module !== 'string' && !(module instanceof URL)) return '`module` is not an address';
@@ -32,17 +34,21 @@ function bound({ storage, module, fork }) {
 
 const hasFunctions = ({ upstreams = [] }) => upstreams.some((upstream) => typeof upstream === 'function');
 
-/** The options as they are sent: addresses are absolute, since a worker has another base, and in a fixed order. */
-function sent({ module, fork, ...options }) {
+/**
+ * The options as they are sent to a worker. Addresses are absolute, since a worker resolves relative ones otherwise. Members are sorted: pages
+ * share a client if the texts of their options are equal.
+ */
+function optionsToSend({ module, fork, ...options }) {
   const absolute = (address) => address && new URL(address, globalThis.location?.href).href;
   const own = { module: absolute(module), fork: fork && { ...fork, url: absolute(fork.url) } };
   return Object.fromEntries(Object.entries({ ...options, ...own }).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/** The error for a wrong option `worker`. */
 const wrong = (reason) => failure(INVALID_REQUEST, `worker: ${reason}`);
 
-/** The way to make the worker that the caller asks for. */
-function wanted(worker, workers) {
+/** The function that makes the worker which the caller asks for. */
+function makerOf(worker, workers) {
   if (typeof worker === 'function') return worker;
   if (worker === 'shared') return () => shared(workers);
   if (worker === 'dedicated') return () => dedicated(workers);
@@ -58,20 +64,20 @@ function notice(reason) {
   console.info(`rootlight: the client runs on the page's own thread, which its work interrupts: ${reason}`);
 }
 
-/** Opens a client in the first worker that starts, or on this thread. */
-async function anywhere(local, workers, life, options, heard) {
+/** Opens a client in the first worker that starts: a shared one, then one of its own; otherwise on this thread. */
+async function anywhere(local, workers, life, options, callbacks) {
   const reasons = [];
   const own = () => dedicated(workers);
   for (const make of hasFunctions(options) ? [own] : [() => shared(workers), own]) {
     try {
-      return await inWorker(make, 'client')(life, sent(options), heard);
+      return await inWorker(make, 'client')(life, optionsToSend(options), callbacks);
     } catch (error) {
       if (!(error instanceof NotStarted) || life.isOver) throw error;
       reasons.push(error.message);
     }
   }
   notice(reasons.join('; '));
-  return local(life, options, heard);
+  return local(life, options, callbacks);
 }
 
 /**
@@ -80,15 +86,15 @@ async function anywhere(local, workers, life, options, heard) {
  * @param {{shared: Function, dedicated: Function, address: Function}} workers
  * @returns {import('./provider.js').Open}
  */
-export const placed = (local, workers) => async (life, { worker, ...options }, heard) => {
-  const reason = bound(options);
+export const placed = (local, workers) => async (life, { worker, ...options }, callbacks) => {
+  const reason = reasonToStay(options);
   const isPage = globalThis.document !== undefined;
-  if (worker === false || (worker === undefined && (reason || !isPage))) return local(life, options, heard);
-  if (worker === undefined) return anywhere(local, workers, life, options, heard);
-  const make = wanted(worker, workers);
+  if (worker === false || (worker === undefined && (reason || !isPage))) return local(life, options, callbacks);
+  if (worker === undefined) return anywhere(local, workers, life, options, callbacks);
+  const make = makerOf(worker, workers);
   if (reason) throw wrong(`${reason}, which keeps the client on this thread: leave \`worker\` out`);
   if (worker === 'shared' && hasFunctions(options)) throw wrong("an upstream is a function, which tabs cannot share: give 'dedicated'");
-  return inWorker(make, 'client')(life, sent(options), heard);
+  return inWorker(make, 'client')(life, optionsToSend(options), callbacks);
 };
 
 /**
@@ -97,11 +103,11 @@ export const placed = (local, workers) => async (life, { worker, ...options }, h
  * @param {{dedicated: Function, address: Function}} workers
  * @returns {import('./provider.js').Open}
  */
-export const placedChain = (local, workers) => async (life, { worker = false, ...options }, heard) => {
-  if (worker === false) return local(life, options, heard);
+export const placedChain = (local, workers) => async (life, { worker = false, ...options }, callbacks) => {
+  if (worker === false) return local(life, options, callbacks);
   if (worker === 'shared') throw wrong("a chain belongs to one page: give 'dedicated'");
-  const make = wanted(worker, workers);
-  const reason = bound(options);
+  const make = makerOf(worker, workers);
+  const reason = reasonToStay(options);
   if (reason) throw wrong(`${reason}, which keeps the chain on this thread: leave \`worker\` out`);
-  return inWorker(make, 'chain')(life, sent(options), heard);
+  return inWorker(make, 'chain')(life, optionsToSend(options), callbacks);
 };

@@ -1,8 +1,8 @@
-// Shared parts of both sides of a worker: ports, errors that cross them, and locks by which each side notices that the other
-// one is gone.
+// What host.js (the worker's side) and remote.js (the page's side) share: listening to ports, errors that are sent over them, and locks by
+// which each side notices that the other one is gone.
 
 /**
- * Listens to a port: of a browser, or of Node.js, whose workers have `on` only.
+ * Listens to a port of a browser or of Node.js. Workers of Node.js have `on` only.
  * @param {object} port
  * @param {string} event
  * @param {(event: {data?: unknown, message?: string}) => void} listener
@@ -30,7 +30,7 @@ export function unpacked({ name, message, code, data }) {
 const locks = () => globalThis.navigator?.locks;
 
 /**
- * Takes a lock that is free as soon as this thread is gone, or `released` resolves.
+ * Takes a lock that is released when this thread is gone, or when `released` resolves.
  * @param {string} kind the first part of its name
  * @param {Promise<void>} released
  * @returns {Promise<string | undefined>} its name; undefined if there are no locks, or none for this page (a sandboxed frame)
@@ -47,9 +47,9 @@ export async function signOfLife(kind, released) {
   });
 }
 
-/** Calls `onGone` once the thread that holds a lock is gone, unless the signal aborts before. */
+/** Calls `onGone` once the thread that has taken a lock is gone, unless the signal aborts before: it waits for the same lock. */
 export function watch(name, signal, onGone) {
   if (!name || !locks()) return;
-  // An aborted request is rejected.
+  // The rejection of an aborted request is ignored.
   locks().request(name, { signal }, () => onGone()).catch(() => {});
 }

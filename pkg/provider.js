@@ -1,4 +1,5 @@
-// The public provider (EIP-1193) over a client, which runs on this thread or in a worker.
+// Makes the public provider (EIP-1193) over a client, which runs on this thread or in a worker: adds events, the user's wallet, and the
+// replacement of the client when the upstreams change.
 import { withEvents } from './events.js';
 import { disconnected, failure, limited, newLife } from './life.js';
 import { INVALID_REQUEST, answered, checkMembers, message } from './message.js';
@@ -8,23 +9,23 @@ import { verifications } from './verification.js';
 import { withWallet } from './wallet.js';
 
 /** Milliseconds between two polls of subscriptions, for events that could not be emitted when the chain changed. */
-const LOOK_AGAIN = 10_000;
+const POLL_INTERVAL = 10_000;
 
 /** The code of `disconnect` while no upstream answers: "try again later" of WebSocket's status codes, which EIP-1193 refers to. */
 const TRY_LATER = 1013;
 
 /**
- * A client or a development chain.
+ * A client or a development chain that is open.
  * @typedef {object} Link
  * @property {import('./verification.js').Methods} methods
- * @property {(message: string, quiet?: boolean, method?: string, heard?: Heard, caller?: readonly unknown[]) => string | undefined | Promise<string | undefined>} send
- * answers a JSON-RPC request with this method, at once if it can; `quiet` if no caller waits for the answer; `caller` is one of a server
- * (bin/server.js), and only the module of dev-module.js knows any
+ * @property {(message: string, quiet?: boolean, method?: string, onFilter?: OnFilter, caller?: readonly unknown[]) => string | undefined | Promise<string | undefined>} send
+ * answers a JSON-RPC request with this method, at once if it can; `quiet` if no caller waits for the answer; `caller` are the
+ * parameters of a caller of a server (`callerOf` in bin/server.js); only the module of dev-module.js takes them
  * @property {() => boolean} takeChanged whether the answers since the last call have changed the chain or its pool
  * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
  *
  * Called before an answer with the id of each filter or subscription that its request has made or ended.
- * @callback Heard
+ * @callback OnFilter
  * @param {string} id
  * @param {boolean} isMade
  * @param {boolean} isSubscription
@@ -33,9 +34,9 @@ const TRY_LATER = 1013;
  * @callback Open
  * @param {ReturnType<typeof newLife>} life
  * @param {object} options
- * @param {{changed: () => void, progress?: (progress: object) => void, storeError?: (error: Error) => void, connection?: (reason?: string) => void}} heard
- * called when the chain may have changed, with the progress of the first synchronization, for the first failure of the store, and
- * with the reason when no upstream answers any more, without one when one does again
+ * @param {{changed: () => void, progress?: (progress: object) => void, storeError?: (error: Error) => void, connection?: (reason?: string) => void}} callbacks
+ * `changed` is called when the chain may have changed, `progress` during the first synchronization, `storeError` for the first failure of the
+ * store, and `connection` with the reason when no upstream answers any more, and without one when an upstream answers again
  * @returns {Promise<Link>}
  */
 
@@ -50,13 +51,14 @@ function address(upstream, index) {
   }
 }
 
+/** The option `upstreams` as a list of functions and absolute addresses. */
 function addresses(upstreams) {
   const given = [upstreams].flat();
   if (given.length === 0) throw failure(INVALID_REQUEST, 'upstreams: at least one is needed');
   return given.map(address);
 }
 
-/** A callback of the caller whose exceptions stop nothing. */
+/** Wraps a callback of the caller, so that an exception of it is only printed. */
 const guarded = (callback) =>
   callback &&
   ((value) => {
@@ -77,12 +79,12 @@ export async function provide(open, options) {
   if (signer && typeof signer.request !== 'function') throw failure(INVALID_REQUEST, 'signer: give an EIP-1193 provider, such as window.ethereum');
   const { onProgress, onStoreError, ...config } = rest;
   const { unproven = 'refuse' } = config;
-  const shell = newShell({ signer, interval: LOOK_AGAIN, needsProofs: unproven === 'refuse' });
-  const heard = { changed: shell.changed, progress: guarded(onProgress), storeError: guarded(onStoreError) };
+  const shell = newShell({ signer, interval: POLL_INTERVAL, needsProofs: unproven === 'refuse' });
+  const callbacks = { changed: shell.changed, progress: guarded(onProgress), storeError: guarded(onStoreError) };
   const start = (upstreams, limits) =>
-    shell.attach((life, connection) => open(life, { ...config, upstreams: addresses(upstreams), storage }, { ...heard, connection }), limits);
+    shell.attach((life, connection) => open(life, { ...config, upstreams: addresses(upstreams), storage }, { ...callbacks, connection }), limits);
   await start(upstreams, { signal, timeout });
-  // Changes follow one another, so that the last one wins.
+  // Changes run one after the other, so that the upstreams of the last call are used in the end.
   let changing = Promise.resolve();
   const setUpstreams = async (upstreams, limits = {}) => {
     checkMembers(limits, 'setUpstreams', ['signal', 'timeout']);
@@ -105,7 +107,7 @@ export async function provideChain(open, options, { interval, ...limits }) {
   return shell.provider({});
 }
 
-/** The part of a provider that stays when its client is replaced. */
+/** The part of a provider that stays when its client is replaced: events, and the current client. */
 function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) {
   /** The current client and its life. */
   let current;
@@ -140,21 +142,22 @@ function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) 
     const life = newLife();
     lives.add(life);
     life.onEnd(() => lives.delete(life));
-    const unlimited = limited(life, signal, timeout);
+    const cancelLimits = limited(life, signal, timeout);
     let link;
+    /** What this client reported last: why no upstream answers, or nothing. */
     let reported;
-    const heard = (reason) => {
+    const onConnection = (reason) => {
       reported = reason;
       if (current?.life === life) connection(reason);
     };
     try {
-      link = await life.run(() => open(life, heard));
+      link = await life.run(() => open(life, onConnection));
     } catch (error) {
-      // Everything that was started ends too.
+      // Ends what the failed attempt has started.
       life.end(error);
       throw error;
     } finally {
-      unlimited();
+      cancelLimits();
     }
     const former = current;
     current = { ...link, life };
@@ -175,7 +178,7 @@ function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) 
     else emit('disconnect', failure(TRY_LATER, `no upstream answers: ${reason}`));
   }
 
-  /** Runs work once the code that awaits the provider has had time to listen. */
+  /** Runs work once the code that awaits the provider has had time to register listeners. */
   const soon = (work) => void setTimeout(() => work().catch(() => {}), 0);
 
   /** Emits `connect`. */
@@ -187,6 +190,7 @@ function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) 
     });
   }
 
+  /** Emits `progress`. */
   async function progress() {
     const status = await ask({ method: 'rootlight_syncStatus', params: [] }, true);
     const { startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft } = status.result;
@@ -204,7 +208,7 @@ function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) 
   return {
     attach,
     changed,
-    /** The public object. */
+    /** The public object, with `more` methods. */
     provider(more) {
       const { provider } = events;
       const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit, reason: () => closed });

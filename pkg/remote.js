@@ -1,13 +1,13 @@
-// A client or a chain in a worker, as the page sees it. host.js is the other side.
+// The page's side of clients and development chains that run in a worker. host.js is the worker's side.
 import { functionsFor } from './functions.js';
 import { disconnected, newLife } from './life.js';
 import { listen, signOfLife, unpacked, watch } from './ports.js';
 
-/** Longest wait for the first message of a worker, in milliseconds. A worker that a policy blocks sends none. */
-const STARTING = 10_000;
+/** Longest wait for the first message of a worker, in milliseconds. A worker that the page's security policy blocks sends none. */
+const START_TIMEOUT = 10_000;
 
 /** Longest wait for a dedicated worker that writes its last headers, in milliseconds. */
-const CLOSING = 5_000;
+const CLOSE_TIMEOUT = 5_000;
 
 /** The error of a worker that did not start. The client may be opened elsewhere. */
 export class NotStarted extends Error {}
@@ -16,31 +16,34 @@ export class NotStarted extends Error {}
 const gone = () => disconnected('the worker has ended; create a new provider');
 
 /**
+ * Returns a function that opens a client or a chain in a worker.
  * @param {() => object | Promise<object>} make makes the worker: a Worker, a SharedWorker, or a worker thread of Node.js
  * @param {'client' | 'chain'} kind
  * @returns {import('./provider.js').Open}
  */
-export const inWorker = (make, kind) => async (life, options, heard) => {
-  /** Ends what was started here, also after a failed start, when `life` goes on. */
+export const inWorker = (make, kind) => async (life, options, callbacks) => {
+  /** The life of the worker, as far as this page uses it. A worker that does not start ends alone, because `life` then goes on elsewhere. */
   const end = newLife();
   const { port, first } = await start(make, end);
   const calls = newCalls();
+  // The page's lock is released at the end.
   const released = new Promise((resolve) => end.onEnd(resolve));
   const over = (error) => life.end(error);
   const opened = new Promise((resolve, reject) => {
-    const heardHere = {
+    const handlers = {
       opened: ({ methods }) => resolve(methods),
       failed: ({ error }) => reject(unpacked(error)),
       answer: calls.settle,
-      changed: heard.changed,
-      progress: ({ progress }) => heard.progress?.(progress),
-      storeError: ({ message }) => heard.storeError ? heard.storeError(new Error(message)) : console.warn(`rootlight: ${message}`),
-      connection: ({ reason }) => heard.connection?.(reason),
+      changed: callbacks.changed,
+      progress: ({ progress }) => callbacks.progress?.(progress),
+      storeError: ({ message }) => callbacks.storeError ? callbacks.storeError(new Error(message)) : console.warn(`rootlight: ${message}`),
+      connection: ({ reason }) => callbacks.connection?.(reason),
       ended: ({ error }) => over(unpacked(error)),
       ...functionsFor(options.upstreams, port),
     };
-    listen(port, 'message', ({ data }) => heardHere[data?.type]?.(data));
+    listen(port, 'message', ({ data }) => handlers[data?.type]?.(data));
   });
+  // Without this a rejection before `opened` is awaited would be reported as unhandled.
   opened.catch(() => {});
   for (const event of ['close', 'exit']) listen(port, event, () => over(gone()));
   life.onEnd(() => end.end());
@@ -50,7 +53,7 @@ export const inWorker = (make, kind) => async (life, options, heard) => {
   return {
     methods,
     send(text, quiet, method) {
-      // A caller's own object may not cross.
+      // Only a string: another object of the caller may not be copyable.
       const asked = { type: 'ask', text, quiet, method: typeof method === 'string' ? method : undefined };
       return life.run(() => calls.ask((id) => port.postMessage({ ...asked, id })), quiet);
     },
@@ -73,13 +76,13 @@ async function start(make, end) {
     const failed = (reason) => reject(new NotStarted(`the worker did not start: ${reason}`));
     listen(port, 'message', ({ data }) => data?.type === 'hello' && resolve(data));
     listen(worker, 'error', ({ message }) => failed(message || 'its file could not be loaded'));
-    timer = setTimeout(() => failed(`it was silent for ${STARTING / 1000} s`), STARTING);
+    timer = setTimeout(() => failed(`it was silent for ${START_TIMEOUT / 1000} s`), START_TIMEOUT);
     port.start?.();
     port.postMessage({ type: 'hello' });
   });
   try {
     const message = await first;
-    // A thread does not keep Node.js running; its port does if this comes earlier.
+    // A thread must not keep Node.js running. If this came earlier, its port would.
     worker.unref?.();
     return { port, first: message };
   } catch (error) {
@@ -90,23 +93,24 @@ async function start(make, end) {
   }
 }
 
-/** Leaves a shared worker; ends another one once it has written its last headers. */
+/** Leaves a shared worker. Ends a dedicated worker or a thread once it has written its last headers. */
 function leave(worker, port) {
   port.postMessage({ type: 'close' });
   if (typeof worker.terminate !== 'function') return port.close();
   const terminate = () => void worker.terminate();
   listen(port, 'message', ({ data }) => data?.type === 'closed' && terminate());
-  setTimeout(terminate, CLOSING).unref?.();
+  setTimeout(terminate, CLOSE_TIMEOUT).unref?.();
   return undefined;
 }
 
+/** A signal that aborts at the end of a life. */
 function signalOf(life) {
   const controller = new AbortController();
   life.onEnd(() => controller.abort());
   return controller.signal;
 }
 
-/** The calls that wait for an answer of the worker. */
+/** The calls to the worker: those that wait for an answer, and whether answers have reported a changed chain. */
 function newCalls() {
   const waiting = new Map();
   let next = 0;
@@ -118,17 +122,17 @@ function newCalls() {
         waiting.set(next, { resolve, reject });
         post(next);
       }),
-    settle({ id, text, error, changed: news }) {
+    settle({ id, text, error, changed: hasChanged }) {
       const call = waiting.get(id);
       waiting.delete(id);
-      changed ||= news;
+      changed ||= hasChanged;
       if (error) call?.reject(unpacked(error));
       else call?.resolve(text);
     },
     takeChanged() {
-      const news = changed;
+      const wasChanged = changed;
       changed = false;
-      return news;
+      return wasChanged;
     },
   };
 }

@@ -1,27 +1,32 @@
-// Whether the upstreams still serve the chain that the client follows. A development chain begins anew with its program, or goes back
-// to an earlier block; a server may turn to another network. Such a chain never links to the verified one, and may be shorter.
+// Watches whether the upstreams still serve the chain that the client follows. A development chain begins anew when its program restarts, or is
+// reset to an earlier block; a server may be moved to another network. Such a chain never links to the verified one, and may be shorter, so that
+// the client alone would wait forever.
 import { isBytes } from './message.js';
 import { foreignNetworks } from './upstream-words.js';
 
-/** Milliseconds between two looks. */
-const LOOK = 2_000;
-
-/** Looks at one head after which upstreams that seem to be well are asked, too: a block of a public network takes half a minute. */
-const QUIET = 30;
+/** Milliseconds between two checks. */
+const CHECK_INTERVAL = 2_000;
 
 /**
- * Looks in a row at which no upstream has the verified head. At one, the upstreams may just have moved to a heavier branch, which the
- * module follows.
+ * Number of checks with the same head after which upstreams without failures are asked too: 60 seconds, while a block of a public network
+ * takes half a minute.
  */
-const ODD = 2;
+const QUIET_CHECKS = 30;
 
+/**
+ * Number of checks in a row at which no upstream has the verified head, after which the chain counts as gone. After a single one the upstreams
+ * may just have moved to a heavier branch, which the module follows.
+ */
+const CHECKS_WITHOUT_HEAD = 2;
+
+/** The request for the chain id of an upstream. */
 export const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
 
 const blockAt = (number) => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: [number, false] });
 
 const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis).unref?.());
 
-/** The result in what an exchange gives; undefined if the upstream did not respond with one. */
+/** The result of a request to an upstream; undefined if it responded with none. */
 async function resultOf(exchange, body) {
   const given = await exchange(body, false);
   if (!isBytes(given)) return undefined;
@@ -32,7 +37,7 @@ async function resultOf(exchange, body) {
   }
 }
 
-/** Upstreams by name, as {@link foreignNetworks} asks for the chain ids of theirs. */
+/** The upstreams as {@link foreignNetworks} takes them: each with its name, and a function that requests its chain id. */
 export const tellers = (exchanges, names) => exchanges.map((exchange, index) => ({ name: names[index], ask: () => resultOf(exchange, CHAIN_ID) }));
 
 /** Whether all upstreams that answer have another block at the verified head, or none. One that does not answer says nothing. */
@@ -43,39 +48,42 @@ async function isGone(exchanges, { blockNumber, blockHash }) {
 }
 
 /**
- * Looks at the upstreams until the client ends.
+ * Watches the upstreams until the client ends.
  * @param {object} watched
  * @param {ReturnType<typeof import('./life.js').newLife>} watched.life
  * @param {((body: string, following: boolean) => Promise<unknown>)[]} watched.exchanges
  * @param {string[]} watched.names
- * @param {(method: string, ...params: unknown[]) => Promise<any>} watched.own asks the client itself
- * @param {boolean} watched.isDev whether the client starts at the block 0 that its upstreams show
- * @param {(reason?: string) => void} watched.tell told why no upstream is of use, and nothing once one is again
- * @param {() => Promise<void>} watched.begin begins anew with the upstreams' chain
+ * @param {(method: string, ...params: unknown[]) => Promise<any>} watched.askClient asks the client, not an upstream; returns the result
+ * @param {boolean} watched.startsAtShownBlock whether the client starts at the block 0 that its upstreams show
+ * @param {(reason?: string) => void} watched.report called with the reason why no upstream is of use, and without one once an upstream is again
+ * @param {() => Promise<void>} watched.beginAnew replaces the client by one that follows the upstreams' chain
  */
-export async function watchChain({ life, exchanges, names, own, isDev, tell, begin }) {
-  const expected = await own('eth_chainId');
-  let [former, looks, odd, told] = [undefined, 0, 0, false];
-  /** Whether all upstreams that answer are of another network, which is told. */
+export async function watchChain({ life, exchanges, names, askClient, startsAtShownBlock, report, beginAnew }) {
+  const expected = await askClient('eth_chainId');
+  /** The head at the last check, the number of checks with the same head, those at which it was gone, and whether a reason was reported. */
+  let [former, checks, missed, isReported] = [undefined, 0, 0, false];
+  /** Whether all upstreams that answer are of another network. Reports a change. */
   const isForeign = async () => {
     const found = await foreignNetworks(expected, tellers(exchanges, names));
     const words = found?.isAll ? found.words : undefined;
-    if (words || told) tell(words);
-    told = words !== undefined;
-    return told;
+    if (words || isReported) report(words);
+    isReported = words !== undefined;
+    return isReported;
   };
   for (;;) {
-    await life.run(() => pause(LOOK), true);
-    const [head, reports] = await Promise.all([own('rootlight_verification', 'latest'), own('rootlight_upstreams')]);
-    looks = head && head.blockHash === former ? looks + 1 : 0;
+    await life.run(() => pause(CHECK_INTERVAL), true);
+    const [head, reports] = await Promise.all([askClient('rootlight_verification', 'latest'), askClient('rootlight_upstreams')]);
+    checks = head && head.blockHash === former ? checks + 1 : 0;
     former = head?.blockHash;
-    // Upstreams that failed are asked less and less often.
-    const isRested = (looks & (looks - 1)) === 0 && reports?.every(({ resting }) => resting !== null);
-    const isDue = looks === 0 ? told : isDev || isRested || looks % QUIET === 0;
-    const isOdd = isDue && !(await isForeign()) && isDev && looks > 0 && (await isGone(exchanges, head));
-    odd = isOdd ? odd + 1 : 0;
-    if (odd < ODD) continue;
-    odd = 0;
-    await begin().catch(() => {});
+    // While all upstreams are paused after failures, they are asked at checks whose number is a power of two: less and less often.
+    const isPausedTurn = (checks & (checks - 1)) === 0 && reports?.every(({ resting }) => resting !== null);
+    // A new head shows that an upstream is of use; if a reason was reported, that is reported.
+    const isDue = checks === 0 ? isReported : startsAtShownBlock || isPausedTurn || checks % QUIET_CHECKS === 0;
+    const isHeadGone = isDue && !(await isForeign()) && startsAtShownBlock && checks > 0 && (await isGone(exchanges, head));
+    missed = isHeadGone ? missed + 1 : 0;
+    if (missed < CHECKS_WITHOUT_HEAD) continue;
+    missed = 0;
+    // If this fails, the next checks try again.
+    await beginAnew().catch(() => {});
   }
 }

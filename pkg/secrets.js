@@ -1,21 +1,21 @@
-// Keeps the secrets of upstreams' addresses out of texts.
+// Removes the secrets of upstreams' addresses (users, passwords, keys) from texts: errors of engines and of nodes may repeat an address.
 
 /** An address in a text. The part after its host may contain a password or a key. */
 const ADDRESS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>]*@)?([^\s/?#"'<>@]*)[^\s"'<>]*/gi;
 
-/** Longest text that is searched for addresses, in characters. */
+/** Longest text that is searched for addresses, in characters; the rest is cut off. Bounds the time of the search. */
 const MAX_TEXT = 2_000;
 
-/** Shortest segment of a path, or user, that may be a key; `v3`, `rpc` or `mainnet` are shorter. */
+/** Length, in characters, from which a segment of a path, or a user, may be a key; `v3`, `rpc` or `mainnet` are shorter. */
 const KEY_LENGTH = 12;
 
-/** Shortest password or value of a query that is removed. */
+/** Length, in characters, from which a password or a value of a query is removed: removing shorter ones would damage other words. */
 const SECRET_LENGTH = 4;
 
-/** The message of an error in a JSON text. Nothing else that the module asks for has a member of this name. */
+/** The message of an error in the JSON text of a response. No result that the module requests has a member of this name. */
 const MESSAGE = /("message"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*")/g;
 
-/** Most messages of one response that are kept. */
+/** Most messages of one response that are masked; later ones become empty. Bounds the time of masking. */
 const MOST_MESSAGES = 10_000;
 
 /** Removes the secrets of addresses from a text: `https://user:password@host/key` becomes `https://host`. */
@@ -25,6 +25,7 @@ export function withoutSecrets(text) {
   return short.replaceAll(ADDRESS, '$1$2');
 }
 
+/** A text without percent-encoding. */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -51,7 +52,7 @@ export function maskOf(address) {
   return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '...'), withoutSecrets(text));
 }
 
-/** The response with masked messages of its errors. They are masked before the module cuts them, because half a secret is not found. */
+/** A response whose error messages are masked. This comes before the module shortens the messages, because a cut secret is not recognised. */
 export function masked(bytes, mask) {
   const text = new TextDecoder().decode(bytes);
   let count = 0;
@@ -65,7 +66,7 @@ export function masked(bytes, mask) {
   return changed ? new TextEncoder().encode(after) : bytes;
 }
 
-/** A masked string of JSON; as it was if there is nothing to mask. */
+/** Masks a JSON string; returns the same literal if there is nothing to mask. */
 function maskedLiteral(literal, mask) {
   try {
     const words = JSON.parse(literal);

@@ -1,4 +1,5 @@
-// Tells that no upstream proves state. Stock nodes, as all public ones of Rootstock, have none of the methods that do.
+// Explains to the caller that no upstream proves state, by an event and in errors. Stock nodes, such as all public ones of Rootstock, lack the
+// methods that prove it.
 import { isWallets } from './wallet.js';
 
 /** JSON-RPC error code if no upstream gives a proof that verifies. */
@@ -7,15 +8,16 @@ const UNAVAILABLE = -32002;
 /** The contract of the two-way peg: an account of every Rootstock chain. */
 const BRIDGE = '0x0000000000000000000000000000000001000006';
 
-/** The refused requests, the others, and advice. */
+/** The text of the event and of errors: which requests are refused, which are not, and what to do. */
 const WORDS =
   'no upstream proves state: all are stock nodes, without `eth_getProof` and `rootlight_getWitness`. Balances, nonces, code, storage and calls are refused; ' +
   'blocks, transactions, receipts and logs are proven. Add an upstream that proves state, such as `rootlight light`, `follow` or `sidecar`, or set the option `unproven`';
 
-/** Whether an error says that the proof of an account was asked for. */
+/** Whether an error is about a request for the proof of an account. */
 const isOfState = (error) => /\beth_getProof: /.test(error.message);
 
 /**
+ * The part of a provider that explains missing state proofs.
  * @param {{ask: Function, emit: Function, listens: Function, needsProofs: boolean, lost?: () => string | undefined}} shell `needsProofs` if
  * unproven state is refused; `lost` says why no upstream is of use, if none is
  */
@@ -28,19 +30,19 @@ export function stateProofs({ ask, emit, listens, needsProofs, lost = () => unde
   }
 
   return {
-    /** Asks the upstreams for a proof, and emits a message if none of them gives any. Nothing is asked while there is no listener. */
+    /** Requests a proof, which shows what the upstreams offer, and emits a message if none proves state. Does nothing without a listener. */
     async look() {
       if (!needsProofs || !listens('message')) return;
       await ask({ method: 'eth_getBalance', params: [BRIDGE, 'latest'] }, true).catch(() => {});
       const upstreams = await stock();
       if (upstreams) emit('message', { type: 'rootlight_noStateProofs', data: { upstreams, message: WORDS } });
     },
-    /** Requests whose errors say so, or why no upstream is of use. */
+    /** Wraps requests: their errors say that no upstream proves state, or why no upstream is of use. */
     explained: (inner) => async (call) => {
       try {
         return await inner(call);
       } catch (error) {
-        // Wallets have another meaning for this code.
+        // In an error of a wallet the code has another meaning.
         if (error?.code !== UNAVAILABLE || isWallets(call)) throw error;
         const reason = lost();
         if (reason !== undefined && !error.message.includes(reason)) throw Object.assign(error, { message: `${error.message}; ${reason}` });

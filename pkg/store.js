@@ -1,5 +1,5 @@
-// Stores verified headers of a light client between two visits, as numbered pages of bytes. The WebAssembly module decides
-// what they are worth, and ignores pages that are damaged or belong to another chain.
+// Stores verified headers of a light client between two visits, as numbered pages of bytes: in IndexedDB, in a directory (directory.js) or in a
+// store of the caller. The WebAssembly module verifies the pages again, and ignores those that are damaged or belong to another chain.
 //
 // One client writes at a time: two that write the same chain at different speeds would truncate each other's pages. The
 // others read, and the next one takes over when the writer is closed.
@@ -11,23 +11,23 @@ import { windowIn } from './window-pages.js';
 /** Version of the page format. It is part of the store's name. */
 const VERSION = 1;
 
-/** Most pages that are read at once, about 70 kB each: a million headers are 15,000 pages. */
-const STEP = 16;
+/** Most pages that are read at once, about 70 kB each: bounds memory to about a megabyte, where a million headers are 15,000 pages. */
+const MOST_AT_ONCE = 16;
 
 /** Longest wait for the database in milliseconds: another page may hold it open for any time. */
-const OPENING = 5_000;
+const OPEN_TIMEOUT = 5_000;
 
 /**
- * Bytes of pages that may wait to be written before synchronization waits for the store: a few of its rounds. Headers
- * arrive faster than slow stores write them, and 440,000 headers with their uncles take a gigabyte.
+ * Bytes of pages that may wait to be written before synchronization waits for the store: the pages of a few rounds. Headers arrive
+ * faster than slow stores write them, and 440,000 headers with their uncles, all waiting, would take a gigabyte of memory.
  */
 const MOST_WAITING = 16 * 2 ** 20;
 
 /** Longest wait for a store that writes nothing, in milliseconds. The client then continues without the store. */
-const PATIENCE = 30_000;
+const STALL_TIMEOUT = 30_000;
 
 /**
- * A name for each chain that a client may follow: a window's headers stay apart from those above a checkpoint. Modules for tests also
+ * The name of the store of a chain that a client may follow: a window's headers have another store than those above a checkpoint. Modules for tests also
  * accept a network as an object, which has a name.
  */
 const nameOf = ({ network, checkpoint }, isWindow) =>
@@ -42,13 +42,13 @@ function partsOf(name) {
   return network === undefined ? undefined : { version: Number(version), network, start };
 }
 
-/** Whether a name is that of an earlier version. A later one may be in use by a page or a program that was updated first. */
+/** Whether a name is that of an earlier version of the format. A later version may be in use by a page or a program that was updated first. */
 const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
 
 /**
  * @typedef {object} WindowRecord
- * @property {Uint8Array} window what the module records of a window
- * @property {Uint8Array} [bitcoin] Bitcoin's chain. A record without it leaves the stored one
+ * @property {Uint8Array} window what the module records of a window (`WindowRecord` of the core)
+ * @property {Uint8Array} [bitcoin] Bitcoin's chain. If it is missing, the stored one is left as it is
  */
 
 /**
@@ -58,32 +58,34 @@ const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
  * @property {(first: number, pages: Uint8Array[], record?: WindowRecord) => Promise<void>} save replaces all stored pages from this
  * number on, and the record of a window; never rejected
  * @property {() => Promise<WindowRecord | undefined>} record the stored record of a window
- * @property {() => Promise<void> | undefined} room undefined, or a promise that resolves when fewer bytes wait to be written
+ * @property {() => Promise<void> | undefined} room undefined if more pages may be passed to `save`, or a promise that resolves when fewer bytes wait to be written
  * @property {() => Promise<void>} close writes what waits and ends this client's turn at writing; resolves when everything
  * is written
  */
 
 /**
+ * Opens the store of a client; undefined if nothing is to be stored.
  * @param {undefined | null | string | URL | {get: Function, put: Function}} store the caller's option
  * @param {{network: string, checkpoint?: {hash: string}}} config
- * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void, isWindow?: boolean}} [more] is called for the first
- * failure, and with the first page that was not written because another client was the writer; whether the pages are a window's
+ * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void, isWindow?: boolean}} [more] `onError` is called
+ * for the first failure; `onTurn` when this client becomes the writer, with the first page that it did not write because another client was the
+ * writer; `isWindow` says whether the pages are a window's
  * @returns {undefined | Pages}
  */
-export function pagesIn(store, config, { isWindow = false, ...told } = {}) {
+export function pagesIn(store, config, { isWindow = false, ...listeners } = {}) {
   const name = nameOf(config, isWindow);
-  const keptIn = (place, locks) => kept(isWindow ? windowIn(place) : place, locks, name, told);
+  const lockedPages = (place, locks) => pagesWithLock(isWindow ? windowIn(place) : place, locks, name, listeners);
   if (typeof store === 'string' || store instanceof URL) {
     const { place, locks } = directory(store, name, isFormer);
-    return keptIn(place, locks);
+    return lockedPages(place, locks);
   }
-  if (store) return keptIn(keyed(store, name), locksOf(store));
-  if (store === null || !hasDatabases(told)) return undefined;
+  if (store) return lockedPages(keyed(store, name), locksOf(store));
+  if (store === null || !hasDatabases(listeners)) return undefined;
   const shared = globalThis.navigator?.locks;
-  return keptIn(database(name, shared !== undefined), shared ? tidying(shared) : pageLocks);
+  return lockedPages(database(name, shared !== undefined), shared ? tidying(shared) : pageLocks);
 }
 
-/** Whether the runtime has IndexedDB. Where the page may not have it, already the look at it may throw. */
+/** Whether the runtime has IndexedDB. In a page that may not use it, even reading the property may throw. */
 function hasDatabases({ onError }) {
   try {
     return Boolean(globalThis.indexedDB);
@@ -93,7 +95,7 @@ function hasDatabases({ onError }) {
   }
 }
 
-/** Web Locks whose holder deletes the databases that no client reads any more: a site may otherwise fill its quota with former chains. */
+/** Web Locks; a client that gets one deletes the databases that no client reads any more, with which a site could fill its quota. */
 const tidying = (locks) => ({
   request: (name, options, work) =>
     locks.request(name, options, (lock) => {
@@ -103,20 +105,22 @@ const tidying = (locks) => ({
 });
 
 /**
- * Deletes databases of earlier versions, and of other checkpoints of the network, unless a client uses them: it holds their lock. A
- * window stays, and deletes no other chain: its mark outlives a visit with another start.
+ * Deletes databases of earlier versions, and of other checkpoints of the network, unless a client uses them, which then holds their lock. The
+ * database of a window is not deleted, and a client of a window deletes no other chain: what a window has proven must not be forgotten
+ * because of a visit with another start.
  */
 async function tidy(locks, own) {
-  const kept = partsOf(own);
+  const ownParts = partsOf(own);
   for (const { name } of (await indexedDB.databases?.()) ?? []) {
     const found = partsOf(name);
-    const isOther = name !== own && found?.version === kept?.version && found?.network === kept?.network;
-    const isCheckpoint = [found, kept].every((parts) => parts && parts.start !== WINDOW);
-    if (isFormer(name) || (isOther && isCheckpoint)) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleted(name));
+    const isOther = name !== own && found?.version === ownParts?.version && found?.network === ownParts?.network;
+    const isCheckpoint = [found, ownParts].every((parts) => parts && parts.start !== WINDOW);
+    if (isFormer(name) || (isOther && isCheckpoint)) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleteDatabase(name));
   }
 }
 
-function deleted(name) {
+/** Deletes a database. Resolves also if that fails: the next writer tries again. */
+function deleteDatabase(name) {
   return new Promise((resolve) => {
     const request = indexedDB.deleteDatabase(name);
     request.onsuccess = request.onerror = request.onblocked = resolve;
@@ -126,6 +130,7 @@ function deleted(name) {
 /** Locks for browsers without Web Locks: only clients of the same page exclude each other. */
 const pageLocks = localLocks();
 
+/** The locks of each store of a caller. */
 const locksByStore = new WeakMap();
 
 /** Locks among clients to which the caller passed the same store. */
@@ -135,12 +140,14 @@ function locksOf(store) {
 }
 
 /**
- * Pages behind a lock.
+ * Pages of which one client at a time is the writer: it holds the lock.
  * @param {{read: (index: number, count: number) => Promise<unknown[]>, write: (first: number, pages: Uint8Array[]) => Promise<void>, close: () => void}} place
+ * where the pages are stored
  */
-function kept(place, locks, name, { onError = warn, onTurn }) {
+function pagesWithLock(place, locks, name, { onError = warn, onTurn }) {
   /** The lowest page that was not written because another client was the writer. */
   let missed;
+  /** Whether the store has failed. It is not used any more then. */
   let failed = false;
   /** Bytes that wait to be written. */
   let waiting = 0;
@@ -152,8 +159,10 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     missed = undefined;
     if (first !== undefined) onTurn?.(first);
   });
+  /** Settles when the last requested save has ended. */
   let last = turn.asked.catch(fail);
 
+  /** Gives up the store, and reports the first failure. */
   function fail(error) {
     if (failed) return;
     failed = true;
@@ -168,8 +177,8 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     for (const resume of waiters) resume();
   }
 
-  /** Resolves when the store is not `busy` any more, or has failed. */
-  async function free(busy) {
+  /** Resolves when the store is not `busy` any more, or has failed. A store that writes nothing for long has failed. */
+  async function whileBusy(busy) {
     while (busy() && !failed) {
       const before = saved;
       await new Promise((resolve) => {
@@ -179,15 +188,16 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
           resolve();
         };
         const timer = setTimeout(() => {
-          if (saved === before) fail(new Error(`nothing was written for ${PATIENCE / 1000} s`));
+          if (saved === before) fail(new Error(`nothing was written for ${STALL_TIMEOUT / 1000} s`));
           resume();
-        }, PATIENCE);
+        }, STALL_TIMEOUT);
         timer.unref?.();
         waiters.add(resume);
       });
     }
   }
 
+  /** Writes pages if this client is the writer. */
   async function write(first, pages, record) {
     if (failed) return;
     if (turn.isOurs()) await place.write(first, pages, record);
@@ -195,27 +205,27 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
   }
 
   /** The pages that were read last, with the number of the first one. */
-  let ahead = NONE;
+  let readAhead = NONE;
 
   return {
     count: () => place.count().catch((error) => (fail(error), 0)),
     record: async () => place.record?.().catch((error) => void fail(error)),
     async read(index) {
       try {
-        if (!(index - ahead.first in ahead.pages)) {
-          // Reads more pages at a time while they are requested in order.
-          const step = index === ahead.first + ahead.step ? Math.min(2 * ahead.step, STEP) || 1 : 1;
-          ahead = { first: index, step, pages: await place.read(index, step) };
+        if (!(index - readAhead.first in readAhead.pages)) {
+          // Pages that are requested in order are read 1, 2, 4, 8, 16 at a time.
+          const step = index === readAhead.first + readAhead.step ? Math.min(2 * readAhead.step, MOST_AT_ONCE) || 1 : 1;
+          readAhead = { first: index, step, pages: await place.read(index, step) };
         }
       } catch (error) {
         fail(error);
       }
-      const page = ahead.pages[index - ahead.first];
+      const page = readAhead.pages[index - readAhead.first];
       return isPage(page) ? page : undefined;
     },
     // Writes run one after the other. After a failed write nothing more is written, since pages build on each other.
     save(first, pages, record) {
-      ahead = NONE;
+      readAhead = NONE;
       if (failed) return last;
       const bytes = pages.reduce((sum, page) => sum + page.length, 0);
       waiting += bytes;
@@ -227,11 +237,11 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       };
       return (last = last.then(() => write(first, pages, record)).catch(fail).then(written));
     },
-    room: () => (isFull() && !failed ? free(isFull) : undefined),
+    room: () => (isFull() && !failed ? whileBusy(isFull) : undefined),
     async close() {
-      // Waiting data is written before the next client's turn. A store that writes nothing does not hold up that client.
+      // Waiting data is written before the next client becomes the writer, unless the store writes nothing for long.
       await turn.asked.catch(() => {});
-      if (turn.isOurs()) await free(() => saved < saves);
+      if (turn.isOurs()) await whileBusy(() => saved < saves);
       const released = turn.end();
       await last;
       await released;
@@ -244,10 +254,11 @@ function warn(error) {
   console.warn(`rootlight: ${error.message}`);
 }
 
-/** The turn at writing: requested at once, and awaited if another client has it. */
+/** A client's turn at being the writer: requested at once, and awaited if another client has it. `onTurn` is called after waiting. */
 function turnOf(locks, name, onTurn) {
   const end = new AbortController();
   let ours = false;
+  /** Holds the lock until the end. */
   const take = () => {
     ours = true;
     return new Promise((release) => {
@@ -257,6 +268,7 @@ function turnOf(locks, name, onTurn) {
   };
   /** The requests for the lock, which settle once it is released. */
   const requests = [];
+  /** Waits for the lock. */
   const wait = () => {
     const request = locks.request(name, { signal: end.signal }, () => {
       const taken = take();
@@ -289,10 +301,10 @@ const NONE = { first: 0, step: 0, pages: [] };
 
 const isPage = (page) => isBytes(page) && page.length > 0 && page.length <= MAX_PAGE_BYTES;
 
-/** Most pages that are searched for: 67 million headers. */
-const MOST = 2 ** 20;
+/** Most pages that are counted: 67 million headers. Bounds the search in a store that returns a page for every key. */
+const MOST_PAGES = 2 ** 20;
 
-/** Pages in the caller's store. An empty value marks the end. */
+/** Pages in the caller's store, which is a map of texts to bytes. An empty value after the last page marks the end. */
 function keyed(store, name) {
   const key = (index) => `${name}/${index}`;
   const has = async (index) => isPage(await store.get(key(index)));
@@ -300,7 +312,7 @@ function keyed(store, name) {
     // The caller's store does not list its keys. The end is searched in steps that double, then by bisection.
     async count() {
       let [low, high] = [0, 1];
-      while (high < MOST && (await has(high - 1))) [low, high] = [high, high * 2];
+      while (high < MOST_PAGES && (await has(high - 1))) [low, high] = [high, high * 2];
       while (low + 1 < high) {
         const middle = (low + high) >> 1;
         if (await has(middle - 1)) low = middle;
@@ -312,9 +324,11 @@ function keyed(store, name) {
       return [await store.get(key(index))];
     },
     async write(first, pages) {
+      // Pages that would follow a gap are not written.
       if (first > 0 && !(await store.get(key(first - 1)))?.length) return;
-      for (const [place, page] of [...pages, new Uint8Array(0)].entries()) await store.put(key(first + place), page);
+      for (const [offset, page] of [...pages, new Uint8Array(0)].entries()) await store.put(key(first + offset), page);
     },
+    /** Writes values under numbers, as windows need it. */
     async put(entries) {
       for (const [index, value] of entries) await store.put(key(index), value);
     },
@@ -322,17 +336,18 @@ function keyed(store, name) {
   };
 }
 
-/** Pages in IndexedDB. Each change is one transaction. `alone` means that no other page writes at the same time. */
+/** Pages in IndexedDB. Each change is one transaction. `alone` means that Web Locks keep other pages from writing at the same time. */
 function database(name, alone) {
   let opening;
   const open = () => (opening ??= opened(name));
+  /** Begins a transaction. */
   const begun = async (mode) => {
     const former = open();
     const db = await former;
     try {
       return db.transaction(PAGES, mode);
     } catch (error) {
-      // The browser has closed the database, or this page has for another one that deletes it.
+      // The browser has closed the database, or this page has closed it for another page that deletes it: it is opened once more.
       if (error.name !== 'InvalidStateError') throw error;
       if (opening === former) opening = undefined;
       return (await open()).transaction(PAGES, mode);
@@ -351,22 +366,23 @@ function database(name, alone) {
       const { store } = await inStore('readonly');
       const request = store.openKeyCursor(null, 'prev');
       const last = await done(request, 'success', () => request.result?.key);
-      return Number.isSafeInteger(last) && last < MOST ? last + 1 : 0;
+      return Number.isSafeInteger(last) && last < MOST_PAGES ? last + 1 : 0;
     },
     async read(index, count) {
       const { store } = await inStore('readonly');
-      return Promise.all(Array.from({ length: count }, (_, place) => got(store, index + place)));
+      return Promise.all(Array.from({ length: count }, (_, offset) => got(store, index + offset)));
     },
     async write(first, pages) {
       const { transaction, store } = await inStore('readwrite');
       const committed = done(transaction, 'complete');
       const end = first + pages.length;
+      // Whether the page before the first one is stored: pages must have no gap.
       const links = first === 0 || (await got(store, first - 1)) !== undefined;
       // Without locks a page writes only if no other page has stored more, so that none truncates what another wrote.
       const leads = alone || pages.length === 0 || (await got(store, end)) === undefined;
       if (links && leads) {
         store.delete(IDBKeyRange.lowerBound(end));
-        pages.forEach((page, place) => store.put(page, first + place));
+        pages.forEach((page, offset) => store.put(page, first + offset));
       }
       await committed;
     },
@@ -380,13 +396,15 @@ function database(name, alone) {
   };
 }
 
+/** The name of the object store in the database. */
 const PAGES = 'pages';
 
+/** Opens a database. */
 async function opened(name) {
   const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => request.result.createObjectStore(PAGES);
   const db = await inTime(request);
-  // Another page may delete or upgrade the database.
+  // Another page wants to delete or upgrade the database.
   db.onversionchange = () => db.close();
   return db;
 }
@@ -396,7 +414,7 @@ async function inTime(request) {
   let timer;
   const refused = new Promise((_, reject) => {
     const words = (reason) => () => reject(new Error(`${reason}: close other pages of this site`));
-    timer = setTimeout(words(`the database did not open within ${OPENING / 1000} s`), OPENING);
+    timer = setTimeout(words(`the database did not open within ${OPEN_TIMEOUT / 1000} s`), OPEN_TIMEOUT);
     request.onblocked = words('another page holds the database open in an older version');
   });
   const opening = done(request, 'success', () => request.result);
@@ -411,6 +429,7 @@ async function inTime(request) {
   }
 }
 
+/** Resolves when an event of IndexedDB occurs, with the result; rejects at an error. */
 function done(target, event, result = () => undefined) {
   return new Promise((resolve, reject) => {
     target[`on${event}`] = () => resolve(result());

@@ -4,11 +4,11 @@ import { checkMembers } from './message.js';
 /** Time limit of one exchange, in milliseconds. A batch of blocks from a slow node takes seconds. */
 const TIMEOUT = 20_000;
 
-/** Size limit of one answer, in bytes. A batch of 50 full blocks is smaller. */
+/** Size limit of one response, in bytes. A batch of 50 full blocks is smaller. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
-/** HTTP statuses with a JSON-RPC response; nodes send errors with 200 or 400. */
-const SPEAKING = new Set([200, 400]);
+/** HTTP statuses whose body is a JSON-RPC response; nodes send JSON-RPC errors with 200 or 400. */
+const WITH_RESPONSE = new Set([200, 400]);
 
 /**
  * Splits an address with user and password into the address and the header for them, as HTTP clients other than fetch
@@ -29,14 +29,15 @@ function withoutUser(given) {
 }
 
 /**
- * @param {string | URL} given
+ * Makes the transport of an http or https address.
+ * @param {string | URL} given the address
  * @param {{headers?: Record<string, string>, timeout?: number, maxBytes?: number, fetch?: typeof fetch}} [options]
  * @returns {(body: string) => Promise<Uint8Array>}
  */
 export function httpTransport(given, options = {}) {
   checkMembers(options, 'httpTransport', ['headers', 'timeout', 'maxBytes', 'fetch']);
   const { url, authorization } = withoutUser(given);
-  // A page may replace its own `fetch` later.
+  // Looked up for each exchange: a page may replace its `fetch` later.
   const { headers, timeout = TIMEOUT, maxBytes = MAX_BYTES, fetch = (...asked) => globalThis.fetch(...asked) } = options;
   return async (body) => {
     const response = await fetch(url.href, {
@@ -44,12 +45,13 @@ export function httpTransport(given, options = {}) {
       headers: { ...authorization, ...headers, 'content-type': 'application/json' },
       body,
       signal: AbortSignal.timeout(timeout),
+      // The node gets nothing of the page: no cookies, no address, no redirect to another host.
       cache: 'no-store',
       credentials: 'omit',
       redirect: 'error',
       referrerPolicy: 'no-referrer',
     });
-    if (!SPEAKING.has(response.status)) {
+    if (!WITH_RESPONSE.has(response.status)) {
       await response.body?.cancel();
       throw failed(response);
     }
@@ -64,12 +66,14 @@ const BUSY = new Set([429, 503]);
 function failed({ status, headers }) {
   const error = Object.assign(new Error(`HTTP status ${status}`), { status });
   if (!BUSY.has(status)) return error;
+  // A number of seconds or a date.
   const after = headers.get('retry-after');
   const seconds = Number(after);
   const pause = Number.isNaN(seconds) ? (Date.parse(after) - Date.now()) / 1000 : seconds;
   return Object.assign(error, { retryAfter: pause > 0 ? Math.ceil(pause) : null });
 }
 
+/** Reads the body of a response; fails if it is longer than `maxBytes`. */
 async function readUpTo(response, maxBytes) {
   if (!response.body) return new Uint8Array(0);
   const reader = response.body.getReader();
@@ -84,10 +88,10 @@ async function readUpTo(response, maxBytes) {
     pieces.push(part.value);
   }
   const all = new Uint8Array(size);
-  let at = 0;
+  let offset = 0;
   for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
+    all.set(piece, offset);
+    offset += piece.length;
   }
   return all;
 }

@@ -1,12 +1,12 @@
-// Error texts about an upstream: the cause, and what to do. The name before them has no more of its address than
-// scheme, host and port. docs/errors.md lists the same texts, and the program has them in native/upstream/src/words.rs.
+// Error texts about an upstream: the cause, and what to do. The module puts the upstream's name before them, which has only scheme, host and
+// port of its address. docs/errors.md lists the same texts, and the native program has them in native/upstream/src/words.rs.
 import { failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';
 
-/** No host of this name: its name does not resolve. */
+/** The host's name does not resolve. */
 const NO_HOST = 'there is no such host: check the address, and whether this machine is online';
 
-/** The causes that Node.js names. */
+/** Texts for the causes that Node.js names, by error code. */
 const CAUSES = {
   ECONNREFUSED: 'no program listens there: start the node, or check its address',
   ENOTFOUND: NO_HOST,
@@ -29,13 +29,13 @@ export const NOT_JSON_RPC = 'not a JSON-RPC response; check that the address is 
 /** A WebSocket does not say why it is not opened. */
 export const NO_CONNECTION = 'no connection: start the node, or check its address';
 
-/** Why an exchange with an upstream failed. */
+/** Says why an exchange with an upstream failed; takes the error of a transport. */
 export function unreachable(error) {
   const { message: text = 'unknown failure', name, status, cause } = error ?? {};
   if (status !== undefined) return `HTTP status ${status}: ${STATUSES[status] ?? 'ask again later, or add another upstream'}`;
   if (name === 'TimeoutError') return TIME_OVER;
   if (CAUSES[cause?.code]) return CAUSES[cause.code];
-  // A browser does not tell a page why a request failed.
+  // On a page: browsers do not say why a request failed.
   if (name === 'TypeError' && globalThis.location) {
     return `not reached: start the node, check its address, or allow pages of ${globalThis.location.origin} there (CORS)`;
   }
@@ -43,8 +43,8 @@ export function unreachable(error) {
 }
 
 /**
- * Refuses the address of a host without a scheme, which would be a path of the page, or have a scheme that nothing knows. Paths of the
- * page begin with a slash or a dot.
+ * Refuses a host without a scheme: `example.org/rpc` would be read as a path of the page, and `localhost:4444` as an address with the scheme
+ * `localhost`. A path of the page is accepted if it begins with a slash or a dot.
  * @param {unknown} given
  */
 export function checkScheme(given) {
@@ -56,16 +56,17 @@ export function checkScheme(given) {
 }
 
 /**
- * Which upstreams are of another network, with both chain ids and what to do; undefined if none is.
+ * Finds upstreams of another network; undefined if there are none.
  * @param {string} expected the chain id of the followed network, as eth_chainId gives it
- * @param {{name: string, ask: () => Promise<string | undefined>}[]} upstreams `ask` gives the chain id of one, if it tells
- * @returns {Promise<{words: string, isAll: boolean} | undefined>} `isAll` if no upstream tells the followed network's id
+ * @param {{name: string, ask: () => Promise<string | undefined>}[]} upstreams `ask` requests the chain id of one
+ * @returns {Promise<{words: string, isAll: boolean} | undefined>} `words` names the upstreams with both chain ids, and says what to do; `isAll` if
+ * no upstream states the followed network's id
  */
 export async function foreignNetworks(expected, upstreams) {
-  const told = await Promise.all(upstreams.map(async ({ name, ask }) => ({ name, id: await ask().catch(() => undefined) })));
-  const known = told.filter(({ id }) => /^0x[\da-f]{1,16}$/.test(id));
-  const foreign = known.filter(({ id }) => BigInt(id) !== BigInt(expected));
+  const stated = await Promise.all(upstreams.map(async ({ name, ask }) => ({ name, id: await ask().catch(() => undefined) })));
+  const answered = stated.filter(({ id }) => /^0x[\da-f]{1,16}$/.test(id));
+  const foreign = answered.filter(({ id }) => BigInt(id) !== BigInt(expected));
   if (foreign.length === 0) return undefined;
   const words = foreign.map(({ name, id }) => `${name}: it is of the network with chain id ${BigInt(id)}, not ${BigInt(expected)}`);
-  return { words: `${words.join('; ')}: use an upstream of the expected network, or select the network of the upstream`, isAll: foreign.length === known.length };
+  return { words: `${words.join('; ')}: use an upstream of the expected network, or select the network of the upstream`, isAll: foreign.length === answered.length };
 }

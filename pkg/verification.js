@@ -1,4 +1,4 @@
-// The event `verification`: for each answer, what it rests on. Nothing is computed while no listener is registered.
+// The event `verification`, which states for each answer what it rests on. Nothing is computed while no listener is registered.
 import { isWallets } from './wallet.js';
 
 /**
@@ -12,9 +12,9 @@ const UNAVAILABLE = -32002;
 
 /** The block in the parameters of a call, as a parameter of `rootlight_verification`; undefined if the method has none. */
 function blockOf({ method, params }, methods) {
-  const at = methods[method]?.block;
-  if (at === undefined) return undefined;
-  const block = params?.[at];
+  const position = methods[method]?.block;
+  if (position === undefined) return undefined;
+  const block = params?.[position];
   return !block || block === 'pending' ? 'latest' : block;
 }
 
@@ -25,25 +25,26 @@ function namedBy({ method }, result) {
   return last?.blockHash ?? (/^eth_getBlockBy/.test(method) ? last?.hash : undefined) ?? undefined;
 }
 
-/** The level of an answer without a mark of its own. Answers of the user's wallet are marked. */
+/** The level of an answer whose response states none. Answers of the user's wallet always state one. */
 const levelOf = (call, holdsKeys, methods) =>
   holdsKeys || isWallets(call) ? 'local' : methods[call.method]?.level ?? 'verified';
 
 /**
+ * Wraps requests, so that each emits a `verification` event after its answer.
  * @param {(call: {method: string, params?: readonly unknown[]}) => Promise<{result: unknown, level?: string, start?: string, bitcoin?: string}>} inner
  * @param {{ask: Function, emit: Function, listens: Function, holdsKeys: boolean, methods: () => Methods}} shell
  */
 export function verifications(inner, { ask, emit, listens, holdsKeys, methods }) {
   /** Records of misbehaviour that were reported already, as texts. */
-  let known = new Set();
+  let reported = new Set();
 
   /** The misbehaviour of upstreams that no event has named yet. */
   async function caught() {
     const { result } = await ask({ method: 'rootlight_upstreams', params: [] }, true);
     const records = result.flatMap(({ name, misbehaviour }) => misbehaviour.map((record) => ({ upstream: name, ...record })));
     const texts = records.map((record) => JSON.stringify(record));
-    const fresh = records.filter((_, index) => !known.has(texts[index]));
-    known = new Set(texts);
+    const fresh = records.filter((_, index) => !reported.has(texts[index]));
+    reported = new Set(texts);
     return fresh;
   }
 
@@ -52,8 +53,8 @@ export function verifications(inner, { ask, emit, listens, holdsKeys, methods })
     ask({ method: 'rootlight_verification', params: [block] }, true).then(({ result }) => result, () => null);
 
   /**
-   * The evidence for a verified answer. A block in the parameters is that of the answer only if it has meant the same one `before` and
-   * after it: `latest` may be another block by now.
+   * The evidence for a verified answer: about the block that the result names, otherwise about the block in the parameters. That one must be the
+   * same block `before` and after the answer, since `latest` may have become another block meanwhile; if it is not, there is no evidence.
    */
   async function evidenceFor(call, result, before) {
     const named = namedBy(call, result);
@@ -63,31 +64,33 @@ export function verifications(inner, { ask, emit, listens, holdsKeys, methods })
     return evidence?.blockHash === former?.blockHash ? evidence ?? null : null;
   }
 
-  async function tell(call, { result, level, start, bitcoin }, before, error) {
+  /** Emits the event for an answer or an error. */
+  async function emitEvent(call, { result, level, start, bitcoin }, before, error) {
     const { method } = call;
     const reached = error ? 'refused' : level ?? levelOf(call, holdsKeys, methods());
     const isVerified = reached === 'verified';
     const evidence = isVerified ? await evidenceFor(call, result, before) : null;
-    // The remark on networks where work is nearly free belongs to answers without a block too.
+    // The level of the evidence has a remark on networks where work is nearly free. Answers without a block need that remark too.
     const remarked = isVerified ? evidence ?? (await evidenceOf('latest')) : null;
     const depth = evidence ? Number(evidence.depth) : null;
     const marks = { ...(start && { start }), ...(bitcoin && { bitcoin }), ...(error && { error: { code: error.code, message: error.message } }) };
     emit('verification', { method, level: remarked?.level ?? reached, depth, evidence, ...marks, caught: holdsKeys ? [] : await caught() });
   }
 
-  async function told(call) {
+  /** Answers a call and emits its event. */
+  async function answeredWithEvent(call) {
     const block = blockOf(call, methods());
     const before = block === undefined || holdsKeys ? undefined : evidenceOf(block);
     try {
       const answer = await inner(call);
-      void tell(call, answer, before).catch(() => {});
+      void emitEvent(call, answer, before).catch(() => {});
       return answer;
     } catch (error) {
-      // Wallets have another meaning for this code.
-      if (error?.code === UNAVAILABLE && !isWallets(call)) void tell(call, {}, before, error).catch(() => {});
+      // In an error of a wallet the code has another meaning.
+      if (error?.code === UNAVAILABLE && !isWallets(call)) void emitEvent(call, {}, before, error).catch(() => {});
       throw error;
     }
   }
 
-  return (call) => (listens('verification') && call ? told(call) : inner(call));
+  return (call) => (listens('verification') && call ? answeredWithEvent(call) : inner(call));
 }

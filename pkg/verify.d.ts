@@ -1,11 +1,14 @@
-/** One check that passed, in order. */
+/** One check that passed. */
 export interface Check {
+  /** The kind of check. */
   readonly rule: string;
+  /** The result of the check, in words. */
   readonly shown: string;
 }
 
 /** The facts that a document proves. */
 export interface Report {
+  /** In the order in which they ran. */
   readonly checks: readonly Check[];
   /** Proven values by name. Numbers are decimal, data is `0x` hexadecimal. */
   readonly facts: Readonly<Record<string, string>>;
@@ -15,7 +18,7 @@ export interface Report {
   readonly rules?: HeaderRules;
 }
 
-/** A rule of headers that one header alone can be checked by. Rules that are not active at its height are not listed. */
+/** A rule that needs only the header itself. A report does not list rules that are not active at the header's height. */
 export type OwnRule =
   | 'gasLimitMinimum' | 'gasUsed' | 'extraData' | 'edges' | 'bitcoinTime' | 'forkDetectionNumber'
   | 'target' | 'coinbaseCommitment' | 'merkleProof';
@@ -23,7 +26,7 @@ export type OwnRule =
 /** A rule that compares a header with its parent or earlier ancestors. */
 export type ParentRule = 'parentHash' | 'number' | 'difficulty' | 'gasLimitStep' | 'minimumGasPrice' | 'forkDetection';
 
-/** The rules of headers that were checked, and those that were not because the parent is missing. */
+/** The rules of headers that were checked, and those that were not checked because the document has no parent. */
 export interface HeaderRules {
   readonly checked: readonly OwnRule[];
   readonly needParent: readonly ParentRule[];
@@ -54,6 +57,7 @@ export interface VerifyOptions {
   readonly network?: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
 }
 
+/** A receipt with the proof that it is in a block. */
 export interface ReceiptDocument {
   /** The root in a block header that you trust. Needed without `header`. */
   readonly receiptsRoot?: string;
@@ -67,6 +71,7 @@ export interface ReceiptDocument {
   readonly index?: number;
 }
 
+/** An account, and values of its storage, with their proof. */
 export interface AccountDocument {
   /** The root in a block header that you trust. Needed without `header`. */
   readonly stateRoot?: string;

@@ -1,5 +1,5 @@
-// Accounts and signatures: methods of the user's wallet, of a chain that holds keys, or of neither. The error codes are those
-// of EIP-1193 and EIP-3326.
+// Answers methods about accounts and signatures: by the user's wallet (the option `signer`), by a development chain that holds keys, or by a refusal
+// if there is neither. The error codes are those of EIP-1193 and EIP-3326.
 import { CHAINLESS, SIGNING, SWITCHES, WALLETS, chainsIn, numberOf, otherChain, withChain } from './chains.js';
 import { failure } from './life.js';
 
@@ -19,38 +19,40 @@ const UNKNOWN_CHAIN = 4902;
 const NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 
-/** Whether the user's wallet answers a call if there is one, and otherwise the provider in its place. */
+/** Whether a call is one that the user's wallet answers, or the provider in its place if there is no wallet. */
 export function isWallets(call) {
   const method = call?.method;
   return typeof method === 'string' && WALLETS.test(method);
 }
 
 /**
+ * Adds accounts and signatures to a provider. Returns the function that answers all calls, and `close`, which stops listening to the wallet.
  * @param {(call: {method: string, params?: readonly unknown[] | object}) => Promise<{result: unknown}>} inner answers all other methods
  * @param {{signer?: object, holdsKeys: boolean, emit: (event: string, value: unknown) => void}} options `signer` is an EIP-1193
  * provider; `holdsKeys` if `inner` has accounts of its own; `reason()` is the reason for the provider's end, once it has ended
  */
 export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
   const chain = async () => (await inner({ method: 'eth_chainId', params: [] })).result;
-  const own = holdsKeys ? held(inner) : refused;
+  const withoutWallet = holdsKeys ? answeredByChain(inner) : refused;
   const selected = signer && chainOf(signer);
-  /** A wallet may go on telling, and a call may still be under way, when the provider is closed. */
+  /** Throws the reason once the provider is closed: a wallet may still send events then, and a call may still run. */
   const stopIfClosed = () => {
     if (reason()) throw reason();
   };
-  const answer = signer ? forwarded(signer, chain, selected, stopIfClosed) : own;
-  // Not passed on as `chainChanged`: the provider stays on its chain, and libraries would read another one from it.
-  async function tellChain(chainId) {
+  const answer = signer ? forwarded(signer, chain, selected, stopIfClosed) : withoutWallet;
+  // The wallet's event is not passed on as `chainChanged`: the provider stays on its chain, and libraries would take it for another one.
+  async function emitChain(chainId) {
     const signs = numberOf(chainId) === BigInt(await chain());
     if (!reason()) emit('message', { type: 'rootlight_walletChain', data: { chainId, signs } });
   }
-  /** Events follow one another: the last one that a page hears is the wallet's last one. */
-  let told = Promise.resolve();
-  const followed = {
+  /** The events of the wallet so far. Each is emitted after the one before, so that a page ends with the wallet's last chain. */
+  let emitted = Promise.resolve();
+  /** What to do with each event of the wallet. */
+  const handlers = {
     accountsChanged: (accounts) => reason() || emit('accountsChanged', accounts),
     chainChanged(chainId) {
       selected.changed();
-      told = told.then(() => tellChain(chainId)).catch(() => {});
+      emitted = emitted.then(() => emitChain(chainId)).catch(() => {});
     },
   };
   async function ofWallet({ method, params = [] }) {
@@ -58,7 +60,7 @@ export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
     if (SWITCHES.test(method)) await sameChain(method, params, chain);
     return answer(method, params);
   }
-  const listeners = Object.entries(followed);
+  const listeners = Object.entries(handlers);
   for (const [event, listener] of listeners) signer?.on?.(event, listener);
   return {
     requestWithLevel: (call) => (isWallets(call) ? ofWallet(call) : inner(call)),
@@ -76,10 +78,13 @@ async function sameChain(method, params, chain) {
   }
 }
 
-/** How often a wallet that changes its chain meanwhile is asked for it. */
+/** How often a wallet is asked for its chain while it changes its chain. */
 const ATTEMPTS = 3;
 
-/** The chain of the user's wallet. An answer during which the wallet has told of a change may name the former chain. */
+/**
+ * The chain of the user's wallet: `changed` notes an event of the wallet, and `now` returns the chain. If an event comes while the wallet answers,
+ * the answer may name the former chain, and the wallet is asked again.
+ */
 function chainOf(signer) {
   let changes = 0;
   return {
@@ -95,7 +100,7 @@ function chainOf(signer) {
   };
 }
 
-/** The refusal of a method that needs keys, in words that ethers knows. Its `getSigner` reads the text in `data` only. */
+/** The refusal of a method that needs keys, in words that the library ethers recognises. Its `getSigner` reads only the text in `data`. */
 function keyless(method) {
   const message = `the method ${method} does not exist/is not available: this provider holds no keys: create it with the user's wallet as \`signer\`, or sign with a local account`;
   return Object.assign(failure(UNAUTHORIZED, message), { data: { message } });
@@ -111,10 +116,11 @@ async function refused(method) {
   throw unsupported(method);
 }
 
+/** The refusal of a method that the provider does not have. */
 const unsupported = (method) => failure(UNSUPPORTED, `the method ${method} does not exist/is not available: this provider does not have it`);
 
-/** The answers of a chain that holds keys of its own. Methods of wallets that it lacks are made of those it has. */
-const held = (inner) => {
+/** The answers of a development chain, which holds keys. Methods that only wallets have are answered by methods of the chain. */
+const answeredByChain = (inner) => {
   const made = async (method, params) => {
     if (method === 'eth_requestAccounts') return inner({ method: 'eth_accounts', params: [] });
     if (method.startsWith('wallet_') && SIGNING.test(method)) throw unsupported(method);
@@ -129,8 +135,8 @@ const held = (inner) => {
 };
 
 /**
- * The parameters of a transaction with a gas limit. Libraries leave it to wallets; the chain's default suits plain transfers
- * only. A transaction that would revert is refused with the reason, as wallets do.
+ * The parameters of a transaction with a gas limit. Libraries leave the limit to wallets; the chain's default is enough for
+ * plain transfers only. A transaction that would revert is refused with the reason, as wallets do.
  */
 async function withGas(inner, params) {
   const [transaction, ...rest] = Array.isArray(params) ? params : [];
@@ -139,12 +145,13 @@ async function withGas(inner, params) {
   return [{ ...transaction, gas }, ...rest];
 }
 
-/** The answers of the user's wallet, marked as such. Its errors are passed on unchanged. */
+/** The answers of the user's wallet, with the level `wallet`. Its errors are passed on unchanged. */
 const forwarded = (signer, chain, wallet, stopIfClosed) => async (method, params) => {
   const ask = async (given) => {
     stopIfClosed();
     return { result: await signer.request({ method, params: given }), level: 'wallet' };
   };
+  // A method without a chain may still name one in its parameters.
   const isFree = CHAINLESS.test(method);
   if (isFree && chainsIn(method, params).length === 0) return ask(params);
   const served = await chain();
@@ -155,5 +162,6 @@ const forwarded = (signer, chain, wallet, stopIfClosed) => async (method, params
   return ask(isFree ? params : withChain(method, params, served));
 };
 
+/** The refusal of a request that concerns another chain. */
 const elsewhere = (what, served) =>
   failure(OTHER_CHAIN, `${what}, and this provider proves chain ${served}: request wallet_switchEthereumChain first`);

@@ -1,5 +1,4 @@
-// JSON-RPC exchanges with an upstream over one WebSocket. Like transport.js, this file moves bytes; the module
-// verifies them.
+// JSON-RPC exchanges with an upstream over one WebSocket. Like transport.js, this file moves bytes, and the WebAssembly module verifies them.
 import { checkMembers } from './message.js';
 import { meter } from './meter.js';
 import { NO_CONNECTION, TIME_OVER } from './upstream-words.js';
@@ -7,7 +6,7 @@ import { NO_CONNECTION, TIME_OVER } from './upstream-words.js';
 /** Time limit of one exchange, in milliseconds. */
 const TIMEOUT = 20_000;
 
-/** Size limit of one answer, in characters. */
+/** Size limit of one message of the node, in characters: as transport.js has it for bytes. */
 const MAX_LENGTH = 32 * 1024 * 1024;
 
 /** Pauses after a failed connection, in milliseconds: the first, and the longest. */
@@ -15,24 +14,25 @@ const PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
 /** The number of failures after which the pause is the longest. */
-const LONGEST = Math.ceil(Math.log2(LONGEST_PAUSE / PAUSE));
+const MOST_FAILURES = Math.ceil(Math.log2(LONGEST_PAUSE / PAUSE));
 
-/** Most messages in a minute that belong to no exchange, and their characters. */
+/** Most messages in a minute that belong to no exchange, and most characters of them together. */
 const STRAYS = [64, 2 ** 20];
 
 /**
- * The same for notifications, and for responses to calls that were sent before: some nodes answer a batch one by one. Blocks come
- * every half a minute, but a development chain can mine a hundred in a second.
+ * The same limits for notifications of blocks, and for responses to calls whose exchange has ended: some nodes answer a batch in several
+ * messages. Blocks come every half a minute, but a development chain can mine a hundred in a second.
  */
 const NOTICES = [6_000, 16 * 2 ** 20];
 
-/** Messages of more characters than this are searched for an id before they are parsed, which takes longer. */
+/** Messages of more characters than this are searched for the id of an exchange before they are parsed, because parsing takes longer. */
 const LONG = 64 * 1024;
 
-/** Subscribes to new blocks. Calls have ids from 1, so an error response to this request (id 0) is ignored. */
+/** The request that subscribes to new blocks. Calls of the module have ids from 1, so that the response to id 0 belongs to no exchange. */
 const SUBSCRIBE = '{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}';
 
 /**
+ * Makes the transport of a ws or wss address. Exchanges of one client share the connection and are told apart by the ids of their calls.
  * @param {string | URL} url
  * @param {{timeout?: number, maxLength?: number, WebSocket?: typeof WebSocket}} [options]
  */
@@ -44,16 +44,19 @@ export function webSocketTransport(url, options = {}) {
   /** Pending exchanges, oldest first, by the first id of each. */
   const waiting = new Map();
   let socket;
+  /** Number of failed connections in a row. */
   let failures = 0;
+  /** The time, by the monotonic clock in milliseconds, before which no connection is opened. */
   let notBefore = 0;
+  /** The listener to new blocks. */
   let onHead;
   let closed = false;
-  /** The id after the last one of a call that was sent. */
-  let asked = 0;
+  /** The id after the greatest one that was sent. */
+  let nextId = 0;
   const [strays, notices] = [STRAYS, NOTICES].map((limits) => meter(...limits));
 
   function subscribe() {
-    asked = Math.max(asked, 1);
+    nextId = Math.max(nextId, 1);
     socket.send(SUBSCRIBE);
   }
 
@@ -66,6 +69,7 @@ export function webSocketTransport(url, options = {}) {
     }
   }
 
+  /** The connection; opens one if there is none. */
   function connection() {
     if (socket) return socket;
     if (closed) throw new Error('the transport is closed');
@@ -95,13 +99,14 @@ export function webSocketTransport(url, options = {}) {
     for (const exchange of waiting.values()) exchange.end(error);
   }
 
+  /** Handles a message of the node. */
   function take(text) {
     if (typeof text !== 'string' || text.length > maxLength) {
       lost(new Error(`not a text of at most ${maxLength} characters`));
       return;
     }
-    const message = (text.length > LONG && glance(text)) || parsed(text);
-    // The notification is only a hint to poll; its contents are ignored.
+    const message = (text.length > LONG && strayIn(text)) || parsed(text);
+    // A notification of a block is only a hint to check for new blocks; its contents are ignored.
     if (message?.method === 'eth_subscription') {
       onHead?.();
       unasked(onHead ? notices : strays, text);
@@ -111,7 +116,7 @@ export function webSocketTransport(url, options = {}) {
     // A response without an id belongs to the oldest exchange.
     const exchange = id === undefined ? waiting.values().next().value : owner(id);
     if (!exchange) {
-      unasked(id < asked ? notices : strays, text);
+      unasked(id < nextId ? notices : strays, text);
       return;
     }
     failures = 0;
@@ -121,14 +126,15 @@ export function webSocketTransport(url, options = {}) {
   /** Counts a message of no exchange. A node that sends too many of them loses the connection for the longest pause. */
   function unasked(counter, text) {
     if (counter(text.length)) return;
-    failures = Math.max(failures, LONGEST);
+    failures = Math.max(failures, MOST_FAILURES);
     lost(new Error('too many messages that were not asked for'));
   }
 
+  /** The exchange to which an id belongs. */
   const owner = (id) => [...waiting.values()].find(({ first, count }) => id >= first && id < first + count);
 
-  /** The first id in a text, as a message, if none of the ids in it belongs to an exchange. */
-  function glance(text) {
+  /** A message with the first id in a text, if none of the ids in the text belongs to an exchange; otherwise undefined. */
+  function strayIn(text) {
     let first;
     for (const [, digits] of text.matchAll(ID)) {
       const id = Number(digits);
@@ -142,11 +148,11 @@ export function webSocketTransport(url, options = {}) {
   function transport(body) {
     return new Promise((resolve, reject) => {
       const calls = [parsed(body)].flat();
-      // Two clients share the transport and use the same ids, so their responses could not be told apart.
+      // Two clients that share the transport use the same ids, so that their responses could not be told apart.
       if (calls.some(({ id }) => owner(id))) throw new Error('a call with this id is pending: each client needs its own transport');
       const socket = connection();
       const first = calls[0].id;
-      asked = Math.max(asked, first + calls.length);
+      nextId = Math.max(nextId, first + calls.length);
       const timer = setTimeout(() => lost(new Error(TIME_OVER)), timeout);
       timer.unref?.();
       const end = (error, bytes) => {
@@ -173,9 +179,10 @@ export function webSocketTransport(url, options = {}) {
   });
 }
 
-/** The member of a response that names its call. */
+/** The member `id` of a response in a JSON text. */
 const ID = /"id"\s*:\s*(\d+)/g;
 
+/** Refuses what is no URL, with an error that does not repeat the address. */
 function checkAddress(url) {
   try {
     void new URL(url, globalThis.location?.href);
@@ -184,6 +191,7 @@ function checkAddress(url) {
   }
 }
 
+/** The value of a JSON text; undefined if it is none. */
 function parsed(text) {
   try {
     return JSON.parse(text);

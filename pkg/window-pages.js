@@ -1,15 +1,16 @@
-// The pages of a window, in a fixed number of places: a page takes that of one so old that it is not needed any more. Beside them are
-// what the module records of the window, and Bitcoin's chain. Pages are numbered from block 0 on, so that their numbers are large.
+// Stores the pages of a window (see `checkpoint` in index.d.ts) under a fixed number of keys: a new page overwrites one so old that it is not
+// needed any more. Two more keys have the module's record of the window, and Bitcoin's chain. Pages are numbered from block 0 on, so that
+// their numbers are large.
 import { isBytes } from './message.js';
 
-/** Places for pages: the module reads the newest 120 (`WINDOW_PAGES`), and a chain may lose some of its newest blocks to another. */
-const PLACES = 128;
+/** Number of keys of pages: the module reads the newest 120 pages (`WINDOW_PAGES`), and a reorganisation may remove some of the newest. */
+const PAGE_KEYS = 128;
 
 /** The key of the record. */
 const RECORD = 0;
 
 /** The key of Bitcoin's chain. */
-const BITCOIN = PLACES + 1;
+const BITCOIN = PAGE_KEYS + 1;
 
 /** The most bytes of Bitcoin's chain and coinbases that are read: the chain takes up to 174 kB, the coinbases up to half a megabyte. */
 const MAX_BITCOIN = 2 ** 20;
@@ -20,9 +21,11 @@ const END_BYTES = 4;
 /** The longest record that is read, in bytes. */
 const MAX_RECORD = 1_024;
 
-const keyOf = (index) => 1 + (index % PLACES);
+/** The key of a page: 1 to 128. */
+const keyOf = (index) => 1 + (index % PAGE_KEYS);
 
 /**
+ * The pages of a window, with the functions that store.js uses.
  * @param {{read: (key: number, count: number) => Promise<unknown[]>, put: (entries: [number, Uint8Array][]) => Promise<void>, close: () => void}} place
  * stores values by key
  */
@@ -50,7 +53,7 @@ export function windowIn(place) {
       packed.set(window, END_BYTES);
       const entries = pages.map((page, at) => [keyOf(first + at), page]);
       if (bitcoin) entries.push([BITCOIN, bitcoin]);
-      // The record comes last: if only some are written, it is one whose pages are all there or newer.
+      // The record comes last: if writing stops in between, the stored record is the former one, whose pages are there or replaced by newer ones.
       await place.put([...entries, [RECORD, packed]]);
     },
     close: () => place.close(),

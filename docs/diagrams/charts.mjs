@@ -1,11 +1,13 @@
-// Charts of measurements as SVG. Colours follow the reader's colour scheme; each chart has a background of its own, so
+// Draws charts of measurements as SVG, from the rows of tables in docs/benchmarks.md (render.mjs). Colours follow the reader's colour scheme; each chart has a background of its own, so
 // that it can be read where only one of page and browser is dark.
 
+/** Sizes in pixels: of the picture, of the margins for names (left) and values (right), and of a row. */
 const WIDTH = 840;
 const LEFT = 356;
 const RIGHT = 90;
 const ROW = 24;
 
+/** The classes of texts and shapes: `own` is Rootlight, `other` the programs that it is compared with. */
 const STYLE = `
 text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328; }
 .title { font-weight: 600; }
@@ -27,7 +29,9 @@ text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f
   .other { fill: #768390; }
 }`;
 
+/** A text for XML. */
 const escape = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+/** The number in a cell of a table, which has commas between thousands. */
 function number(text) {
   const value = Number(text.replaceAll(',', ''));
   if (!Number.isFinite(value)) throw new Error(`"${text}" is not a number`);
@@ -36,6 +40,7 @@ function number(text) {
 const text = (x, y, words, kind = '', anchor = 'start') =>
   `<text x="${round(x)}" y="${round(y)}"${kind && ` class="${kind}"`} text-anchor="${anchor}">${escape(words)}</text>`;
 const round = (value) => Math.round(value * 10) / 10;
+/** A vertical line. */
 const line = (x, top, bottom, kind) =>
   `<line x1="${round(x)}" x2="${round(x)}" y1="${round(top)}" y2="${round(bottom)}" class="${kind}"/>`;
 const box = (x, y, width, height, kind) =>
@@ -48,7 +53,7 @@ function svg(height, title, parts) {
   return `${head}\n<style>${STYLE}\n</style>\n${back}\n${parts.join('\n')}\n</svg>`;
 }
 
-/** A scale by powers of ten from `low` to `high`, with a line at each of `marks`. */
+/** A logarithmic scale from `low` to `high`: the function from a value to its x coordinate, and a line with its value at each of `marks`. */
 function scale(low, high, marks, unit, top, bottom) {
   const x = (value) => LEFT + (Math.log(value / low) / Math.log(high / low)) * (WIDTH - LEFT - RIGHT);
   const lines = marks.flatMap((mark) => [
@@ -58,7 +63,7 @@ function scale(low, high, marks, unit, top, bottom) {
   return { x, lines };
 }
 
-/** Names of colours in a row above a chart. */
+/** The meaning of colours, in a row at height `y`. */
 function legend(y, names) {
   let x = LEFT;
   return names.flatMap(([kind, name]) => {
@@ -68,7 +73,7 @@ function legend(y, names) {
   });
 }
 
-/** Rows of "client, calls a second", for each table with a panel of its own. */
+/** A chart of bars, of two tables with rows of "client, calls a second", each with a scale of its own. */
 export function bars([sameState, newBlock]) {
   const parts = [];
   let y = 24;
@@ -93,11 +98,12 @@ export function bars([sameState, newBlock]) {
   return svg(y - 20, 'Proven calls a second beside other light clients', parts);
 }
 
-/** Rows of "workload, other node, target, ratios by the clock, ratios by processor time". */
+/** A chart of ranges, of a table with rows of "workload, other node, target, ratios by the clock, ratios by processor time". */
 export function ranges([rows]) {
   const [top, pitch] = [56, 48];
   const bottom = top + rows.length * pitch;
   const { x, lines } = scale(1, 200, [1, 2, 5, 10, 20, 50, 100, 200], '', top, bottom);
+  // The second measurement of a row, by processor time, is drawn below the first.
   const names = [['own', 'by the clock'], ['second', 'by processor time'], ['target', 'target']];
   const parts = [text(16, 24, 'Times as fast as the other node', 'title'), ...legend(24, names.slice(0, 2)), ...lines];
   parts.push(line(LEFT + 310, 14, 26, 'target'), text(LEFT + 318, 24, 'target', 'faint'));
@@ -118,9 +124,10 @@ export function ranges([rows]) {
   return svg(bottom + 28, 'The development chain beside other nodes', parts);
 }
 
+/** A name that fits into the left margin. */
 const short = (words) => (words.length > 42 ? `${words.slice(0, 41)}…` : words);
 
-/** Rows of "request, microseconds of rootlight, anvil and go-ethereum". */
+/** A chart of dots, of a table with rows of "request, microseconds of rootlight, anvil and go-ethereum". */
 export function dots([rows]) {
   const top = 44;
   const bottom = top + rows.length * ROW;

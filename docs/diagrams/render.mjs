@@ -7,14 +7,16 @@ import { bars, dots, ranges } from './charts.mjs';
 const here = (name) => new URL(name, import.meta.url);
 const read = (name) => readFileSync(here(name), 'utf8');
 
-/** Writes a picture with its source: a path from the root of the repository, and the parts of that file. */
+/** Writes a picture `name`.svg with its source: a path from the root of the repository, and the parts of that file that it was made from. */
 function write(name, svg, path, parts) {
   const source = parts.map((part) => `<metadata data-source="${path}"><![CDATA[${part}]]></metadata>`).join('\n');
+  // After the opening tag of the picture.
   const at = svg.indexOf('>', svg.indexOf('<svg')) + 1;
   writeFileSync(here(`${name}.svg`), `${svg.slice(0, at)}\n${source}\n${svg.slice(at).trimEnd()}\n`);
 }
 
 const d2 = new D2();
+/** A light and a dark theme of D2, by its numbers. */
 const themes = { themeID: 0, darkThemeID: 200, pad: 16, noXMLTag: true };
 for (const file of readdirSync(here('.')).filter((file) => file.endsWith('.d2'))) {
   const [name, text] = [file.slice(0, -'.d2'.length), read(file)];
@@ -23,6 +25,7 @@ for (const file of readdirSync(here('.')).filter((file) => file.endsWith('.d2'))
   write(name, svg, `docs/diagrams/${file}`, [text]);
 }
 
+/** The page whose tables are drawn as charts. */
 const PAGE = 'docs/benchmarks.md';
 const page = read('../benchmarks.md');
 

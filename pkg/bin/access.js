@@ -1,4 +1,4 @@
-// Access control: the Host check against DNS rebinding, and the methods that web pages may call. The rules are those of the native
+// Access control of the program's server: the check of the Host header against DNS rebinding, and which methods web pages may call. The rules are those of the native
 // server (native/server/src/access.rs); pkg/test/bin-access.test.mjs has its cases.
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { Usage } from './flags.js';
@@ -6,17 +6,18 @@ import { Usage } from './flags.js';
 /** The longest origin, in characters, that an error repeats. */
 const SHOWN_ORIGIN = 300;
 
+/** The addresses of this machine alone. */
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 loopback.addSubnet('::ffff:127.0.0.0', 104, 'ipv6');
 
 /** The entries of a comma-separated list in lower case. */
-const names = (text = '') => text.split(',').map((name) => name.trim().toLowerCase()).filter((name) => name !== '');
+const entriesOf = (text = '') => text.split(',').map((name) => name.trim().toLowerCase()).filter((name) => name !== '');
 
-/** Refuses a list with an origin of another form, which would never let a page in: browsers send no such origin. */
+/** Refuses a list of origins (`--cors`) with an entry in a form that browsers never send, because it would admit no page. */
 export function checkOrigins(list) {
-  const at = names(list).findIndex((name) => !['*', 'null'].includes(name) && !/^[^:/?#@]+:\/\/[^/?#@]+$/.test(name));
+  const at = entriesOf(list).findIndex((name) => !['*', 'null'].includes(name) && !/^[^:/?#@]+:\/\/[^/?#@]+$/.test(name));
   if (at >= 0) throw new Usage(`--cors: entry ${at + 1} is no origin as browsers send it, SCHEME://HOST or SCHEME://HOST:PORT without a path, nor * or null`);
 }
 
@@ -27,9 +28,10 @@ function withoutPort(host) {
   return name ?? host;
 }
 
-/** Whether a name is `localhost` or below it. No DNS server of others can change what these names resolve to. */
+/** Whether a name is `localhost` or below it. These names resolve to this machine, whatever DNS servers of others say. */
 const isLocalhost = (name) => /(?:^|\.)localhost$/i.test(name);
 
+/** Whether a host is an IP address of this machine alone. */
 const isLoopback = (name) => isIP(name) !== 0 && loopback.check(name, isIPv4(name) ? 'ipv4' : 'ipv6');
 
 /** Whether other machines can reach a server that listens at this host. */
@@ -41,10 +43,10 @@ function isOfThisMachine(origin) {
   return host !== undefined && (isLocalhost(withoutPort(host)) || isLoopback(withoutPort(host)));
 }
 
-/** The origin as an answer may repeat it: `ORIGIN` for long ones and for those with characters that no origin has. */
+/** The origin as an answer may repeat it. Long ones, and those with characters that no origin has, are shown as `ORIGIN`. */
 const shown = (origin) => (origin.length <= SHOWN_ORIGIN && /^[\w+\-.:/[\]]+$/.test(origin) ? origin : 'ORIGIN');
 
-/** Advice about an origin that is not in the list. Every sandboxed frame of every page sends `null`. */
+/** Advice about an origin that is not in the list. For `null` it is not to list it: every sandboxed frame of every page sends `null`. */
 const advice = (origin) =>
   origin === 'null'
     ? 'this page has no origin of its own, serve it from localhost'
@@ -55,15 +57,17 @@ const advice = (origin) =>
  * @param {{host?: string, allowHost?: string, cors?: string}} settings
  */
 export function accessOf({ host = '', allowHost, cors }) {
-  const hosts = new Set([...names(allowHost), host.toLowerCase()]);
-  const origins = cors === undefined ? undefined : names(cors);
+  const hosts = new Set([...entriesOf(allowHost), host.toLowerCase()]);
+  const origins = cors === undefined ? undefined : entriesOf(cors);
   const isAny = origins?.includes('*') ?? false;
 
+  /** Whether this server answers requests with this Host header. */
   function answersFor(host) {
     const name = withoutPort(host).replace(/\.+$/, '');
     return name !== '' && (isLocalhost(name) || isIP(name) !== 0 || hosts.has('*') || hosts.has(name.toLowerCase()));
   }
 
+  /** The rights of a page with this origin, as `check` returns them. */
   function pageOf(origin) {
     if (isOfThisMachine(origin)) return {};
     if (isAny) return { origin: shown(origin), admitted: true };

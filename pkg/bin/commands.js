@@ -1,4 +1,5 @@
-// The commands of the program, and their flags. Names and meanings are those of the native program, as far as the modules have them.
+// The commands of the program, and their flags: `value` is the name of a flag's value in help texts, `text` its help, `kind` how the value is
+// read, and `many` says that the flag may be repeated. Names and meanings are those of the native program, as far as the modules have them.
 import { NETWORKS } from '../message.js';
 
 /** Flags of every command that serves. */
@@ -15,6 +16,7 @@ const SERVER = {
   silent: { text: 'Print nothing but results and errors' },
 };
 
+/** The commands by name: help text, the file that runs the command, flags, and `words`, the other arguments as help shows them. */
 export const COMMANDS = {
   dev: {
     text: 'Run a development chain (the default command)',

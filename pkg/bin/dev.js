@@ -6,13 +6,14 @@ import { Usage, address, contents, wrongFlag } from './flags.js';
 import { mnemonicFault } from './mnemonic.js';
 import { serve } from './server.js';
 
-/** Milliseconds between two looks for news of subscriptions, because the chain may mine by the clock. */
-const LOOK = 200;
+/** Milliseconds between two polls of subscriptions: the chain may mine by the clock, which no answer reports. */
+const POLL_INTERVAL = 200;
 
 /** The default mnemonic and number of accounts. */
 const MNEMONIC = 'test test test test test test test test test test test junk';
 const ACCOUNTS = 10;
 
+/** The genesis of `--genesis`: `regtest`, or the allocation in a file. */
 function genesisOf(file) {
   if (file === undefined || file === 'regtest') return file;
   const wrong = (reason) => new Usage(`--genesis ${file}: ${reason}`);
@@ -25,7 +26,7 @@ function genesisOf(file) {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's error repeats the text, with its lines.
+    // Not the parser's error, which repeats the text of the file.
     throw wrong('this is not JSON: give the allocation, as docs/dev.md has it');
   }
 }
@@ -44,7 +45,7 @@ function forkBlock(text) {
   return hash ? { number: Number(number), hash } : Number(number);
 }
 
-/** The network on which the chain begins. */
+/** The option `fork` of the flags; undefined without `--fork`. */
 function forkOf({ fork: url, 'fork-block': block, unproven, genesis, hardfork, 'genesis-time': time }) {
   if (url === undefined) {
     if (block !== undefined || unproven !== undefined) throw new Usage('--fork-block and --unproven need --fork');
@@ -59,6 +60,7 @@ function forkOf({ fork: url, 'fork-block': block, unproven, genesis, hardfork, '
 async function banner(chain, flags, version, { http, websockets }) {
   const ask = async (method, ...params) => JSON.parse(await chain.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))).result;
   const keys = keysOf(chain.keys());
+  // The regtest genesis of the reference node has accounts of its own.
   const isReference = flags.genesis === 'regtest';
   const shown = isReference ? keys : keys.slice(0, flags.accounts ?? ACCOUNTS);
   const origin = isReference ? 'keys are keccak-256 of "cow", "cow1" .. "cow9"' : `m/44'/60'/0'/0/n of: ${flags.mnemonic ?? MNEMONIC}`;
@@ -80,19 +82,20 @@ async function banner(chain, flags, version, { http, websockets }) {
 }
 
 /** Bytes of an account's address, and of the address with its key. */
-const ADDRESS = 20;
-const ACCOUNT = 52;
+const ADDRESS_BYTES = 20;
+const ACCOUNT_BYTES = 52;
 
-/** The addresses of accounts with their keys, in hexadecimal. */
+/** The addresses of accounts with their keys, as pairs in hexadecimal. */
 function keysOf(bytes) {
   const hex = (from, to) => `0x${Buffer.from(bytes.subarray(from, to)).toString('hex')}`;
-  return Array.from({ length: bytes.length / ACCOUNT }, (_, index) => index * ACCOUNT).map((at) => [hex(at, at + ADDRESS), hex(at + ADDRESS, at + ACCOUNT)]);
+  return Array.from({ length: bytes.length / ACCOUNT_BYTES }, (_, index) => index * ACCOUNT_BYTES).map((at) => [hex(at, at + ADDRESS_BYTES), hex(at + ADDRESS_BYTES, at + ACCOUNT_BYTES)]);
 }
 
+/** An amount in RBTC, from wei. */
 const rbtc = (wei) => `${wei / 10n ** 18n}.${String(wei % 10n ** 18n).padStart(18, '0')}`.replace(/\.?0+$/, '');
 
 /** Runs the command until Ctrl-C. */
-export async function run(flags, _, version) {
+export async function run(flags, _words, version) {
   const life = newLife();
   const options = {
     accounts: flags.accounts,
@@ -101,7 +104,7 @@ export async function run(flags, _, version) {
     blockTime: flags['block-time'],
     hardfork: flags.hardfork,
     genesis: genesisOf(flags.genesis),
-    // Fixtures of tests reckon from the time of the newest block.
+    // Tests of contracts compute times from that of the newest block, which is therefore the present by default.
     genesisTime: flags['genesis-time'] ?? (flags.fork === undefined ? Math.floor(Date.now() / 1_000) : undefined),
     fork: forkOf(flags),
     history: flags.history,
@@ -113,7 +116,7 @@ export async function run(flags, _, version) {
     throw wrongFlag(error, COMMANDS.dev);
   });
   const announce = flags.silent ? undefined : async (endpoints) => console.log(await banner(chain, flags, version, endpoints));
-  await serve(chain, life, flags, { interval: LOOK, announce });
+  await serve(chain, life, flags, { interval: POLL_INTERVAL, announce });
   life.end(disconnected('the program ends'));
   return 0;
 }

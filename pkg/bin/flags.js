@@ -6,7 +6,7 @@ import { DISCONNECTED } from '../life.js';
 /** The error of a wrong command line. */
 export class Usage extends Error {}
 
-/** The error of an option for who wrote it as a flag: options are named as in JavaScript, such as `blockTime`. A node that is gone is no wrong usage. */
+/** Names the flag in an error of the module about an option, such as `blockTime`. An error about a node that does not answer is not one of usage. */
 export function wrongFlag({ message, code }, command) {
   const [, option, reason] = /^(?:options: )?(\w+): (.*)$/s.exec(message) ?? [];
   const flag = option?.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
@@ -30,7 +30,7 @@ export const fileReason = ({ code }) =>
     ENOSPC: 'no room is left: free some, or give another path',
   })[code];
 
-/** The bytes of a file, or of standard input for `-`. The error is the reason alone. */
+/** The bytes of a file, or of standard input for `-`. The error has only the reason, without the file's name. */
 export function contents(file) {
   try {
     return readFileSync(file === '-' ? 0 : file);
@@ -54,12 +54,13 @@ const variable = (name) => `ROOTLIGHT_${name.toUpperCase().replaceAll('-', '_')}
 /** The error for a flag that the command does not have. It does not repeat a value, which may be a secret. */
 function unknown(command, flags, name) {
   const word = name.replace(/^-+/, '').split('=')[0].slice(0, 40);
+  // Flags that contain the word.
   const near = word === '' ? [] : Object.keys(flags).filter((known) => known.includes(word));
   const hint = near.length > 0 ? `; there is ${near.map((known) => `--${known}`).join(' and ')}` : '';
   return new Usage(`${command}: unknown flag --${word}${hint}: rootlight ${command} --help lists the flags`);
 }
 
-/** A flag's value as its kind wants it. */
+/** A flag's value, converted to a number if its kind is `number`. */
 function converted(name, { kind }, text) {
   if (kind !== 'number') return text;
   if (!/^\d{1,15}$/.test(text)) throw new Usage(`--${name}: ${shown(text)} is not a whole number`);
@@ -67,7 +68,7 @@ function converted(name, { kind }, text) {
 }
 
 /**
- * Reads the arguments of a command.
+ * Reads the arguments of a command, and for flags that are not among them the environment.
  * @param {string} name
  * @param {{flags: object, words?: string}} command
  * @param {string[]} args
@@ -77,7 +78,7 @@ export function read(name, { flags, words }, args) {
   const type = (flag) => (flag.value ? 'string' : 'boolean');
   const known = Object.entries({ ...flags, help: { short: 'h' } });
   const options = Object.fromEntries(known.map(([flag, of]) => [flag, { type: type(of), multiple: of.many ?? false, ...(of.short && { short: of.short }) }]));
-  // Not strict at first, because the parser's own error has the whole argument.
+  // Not strict, and checked below instead: the parser's own error would repeat the whole argument, which may be a secret.
   const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
   const given = { flags: {}, words: [] };
   for (const token of tokens) {

@@ -1,11 +1,11 @@
 // JSON-RPC over HTTP: methods, content types, sizes, CORS and status codes, as docs/server.md states them for the native server.
 import { createServer } from 'node:http';
 
-/** Longest body of a request, in bytes. */
+/** Longest body of a request, and longest message of a WebSocket, in bytes: as in the native server. */
 export const MESSAGE_BYTES = 5 * 2 ** 20;
 
-/** Bytes of bodies that are being read or answered at the same time. */
-const BODIES = 64 * 2 ** 20;
+/** Most bytes of all bodies that are being read or answered at the same time: bounds the memory that callers can take. */
+const ALL_BODIES_BYTES = 64 * 2 ** 20;
 
 /** Most open connections. */
 const CONNECTIONS = 1_024;
@@ -16,21 +16,24 @@ const HEAD_BYTES = 16 * 1_024;
 /** Time limits of a head, of a whole request, and of an idle connection, in milliseconds. */
 const TIMES = { headersTimeout: 20_000, requestTimeout: 30_000, keepAliveTimeout: 20_000 };
 
+/** The HTTP methods that the server answers. */
 const VERBS = 'GET, POST, OPTIONS';
+/** JSON-RPC error codes. */
 const INVALID_REQUEST = -32_600;
 const LIMIT_EXCEEDED = -32_005;
 const INTERNAL_ERROR = -32_603;
 
-/** An HTTP error with a JSON-RPC error as its body, so that clients that read bodies see the reason. */
+/** The body of an HTTP error: a JSON-RPC error, so that clients that read bodies see the reason. */
 export const errorBody = (code, message) => JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
 
+/** Sends a response, of JSON or without a body. */
 function send(response, status, headers, body) {
   const type = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
   response.writeHead(status, { ...headers, ...type });
   response.end(body);
 }
 
-/** Answers `OPTIONS` with the headers that a browser requires before it lets a page POST JSON. */
+/** The headers of the response to `OPTIONS`, which a browser requires before it lets a page POST JSON. */
 function preflight({ headers }) {
   if (headers.origin === undefined) return { allow: VERBS };
   return {
@@ -43,7 +46,7 @@ function preflight({ headers }) {
   };
 }
 
-/** Whether the answer to a message is the error of one that is not JSON-RPC at all. */
+/** Whether an answer is the error about a message that is no JSON-RPC request or batch at all, or a batch that is too long: HTTP status 400. */
 function isUnusable(message, answer, batchLimit) {
   if (!answer.startsWith('{"jsonrpc":"2.0","id":null,"error"')) return false;
   try {
@@ -54,8 +57,12 @@ function isUnusable(message, answer, batchLimit) {
   }
 }
 
-/** What reads the bodies of a server's requests, which share their memory; `undefined` after one was refused. */
+/**
+ * Returns the function that reads the body of a request. All bodies of a server share one limit of memory. The function calls `refuse` for a
+ * body that is too long, and resolves to undefined then.
+ */
 function bodyReader() {
+  /** Bytes of all bodies that are read or answered. */
   let bodies = 0;
   return (request, refuse) =>
     new Promise((resolve) => {
@@ -69,7 +76,7 @@ function bodyReader() {
       const stop = (...refusal) => {
         request.removeAllListeners('data');
         release();
-        // The rest is read and dropped, until the time for the request is over: a client that still sends would not see the answer.
+        // The rest of the body is read and dropped, until the time limit of the request: a client that is still sending would not see the answer.
         request.resume();
         refuse(...refusal);
         resolve(undefined);
@@ -80,7 +87,7 @@ function bodyReader() {
         bodies += piece.length;
         pieces.push(piece);
         if (size > MESSAGE_BYTES) stop(413, LIMIT_EXCEEDED, `Request size limit of ${MESSAGE_BYTES} bytes exceeded`);
-        else if (bodies > BODIES) stop(503, LIMIT_EXCEEDED, 'no memory for the request at the moment');
+        else if (bodies > ALL_BODIES_BYTES) stop(503, LIMIT_EXCEEDED, 'no memory for the request at the moment');
       });
       request.on('end', () => resolve(Buffer.concat(pieces).toString()));
       request.on('error', () => resolve(undefined));

@@ -6,13 +6,13 @@ import { COMMANDS } from './commands.js';
 import { Usage, address, fileReason, wrongFlag } from './flags.js';
 import { serve } from './server.js';
 
-/** Milliseconds between two looks for news that could not be proven when the chain changed. */
-const LOOK_AGAIN = 10_000;
+/** Milliseconds between two polls of subscriptions, for events that could not be proven when the chain changed. */
+const POLL_INTERVAL = 10_000;
 
 /** Milliseconds between two lines about the progress of the first synchronization. */
-const PROGRESS = 2_000;
+const PROGRESS_INTERVAL = 2_000;
 
-/** Starts that have a name. */
+/** Values of `--checkpoint` that name no block. */
 const STARTS = ['window', 'work', 'built-in'];
 
 /** The checkpoint that a flag names. */
@@ -28,7 +28,7 @@ function progress(isSilent) {
   let next = 0;
   return ({ currentBlock, highestBlock, secondsLeft }) => {
     if (isSilent || performance.now() < next) return;
-    next = performance.now() + PROGRESS;
+    next = performance.now() + PROGRESS_INTERVAL;
     console.error(`block ${currentBlock} of ${highestBlock}${secondsLeft === undefined ? '' : `, about ${secondsLeft} s left`}`);
   };
 }
@@ -37,6 +37,7 @@ function progress(isSilent) {
 export async function run(flags) {
   if (!flags.upstream) throw new Usage('--upstream is needed: the npm package has no peer-to-peer network, as the native program has');
   const life = newLife();
+  /** Set by the server: it polls the subscriptions of its callers. */
   let changed = () => {};
   const options = {
     network: flags.network ?? 'mainnet',
@@ -49,16 +50,16 @@ export async function run(flags) {
     storage: flags['data-dir'] ?? null,
     batchLimit: flags['batch-limit'],
   };
-  const heard = {
+  const callbacks = {
     changed: () => changed(),
     progress: progress(flags.silent),
     storeError: ({ message }) => console.error(`--data-dir: headers are not stored: ${fileReason({ code: /\bE[A-Z]+(?=:)/.exec(message)?.[0] }) ?? message}`),
     connection: (reason) => console.error(reason === undefined ? 'an upstream answers again' : `no upstream answers: ${reason}`),
   };
-  const client = await life.run(() => openClient(life, options, heard)).catch((error) => {
+  const client = await life.run(() => openClient(life, options, callbacks)).catch((error) => {
     throw error.code === INVALID_REQUEST ? wrongFlag(error, COMMANDS.light) : error;
   });
-  await serve(client, life, flags, { interval: LOOK_AGAIN, hear: (listener) => (changed = listener) });
+  await serve(client, life, flags, { interval: POLL_INTERVAL, onChanged: (listener) => (changed = listener) });
   life.end(disconnected('the program ends'));
   await client.closed;
   return 0;

@@ -1,8 +1,8 @@
-// Checks a mnemonic as BIP-39 has it, with its English list of words.
+// Checks the mnemonic of `--mnemonic` by the rules of BIP-39, with its English list of words.
 import { createHash } from 'node:crypto';
 
 /**
- * The reason why words are no mnemonic; undefined if they are one. A mistyped word would derive other accounts.
+ * The reason why a text is no mnemonic; undefined if it is one. A mistyped word would derive other accounts.
  * @param {string} text
  */
 export function mnemonicFault(text) {
@@ -11,7 +11,7 @@ export function mnemonicFault(text) {
   const numbers = words.map((word) => WORDS.indexOf(word));
   const unknown = numbers.indexOf(-1);
   if (unknown !== -1) return `word ${unknown + 1} is not in BIP-39's English list`;
-  // Each word is 11 bits. A 33rd of all bits is the beginning of the SHA-256 of the others.
+  // Each word is 11 bits. The last 33rd of all bits is the checksum: the beginning of the SHA-256 of the others.
   const bits = binary(numbers, 11);
   const length = (bits.length / 33) * 32;
   const entropy = Buffer.from(bits.slice(0, length).match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)));
@@ -19,6 +19,7 @@ export function mnemonicFault(text) {
   return bits.endsWith(checksum) ? undefined : 'the checksum is wrong; a word is missing or mistyped';
 }
 
+/** Numbers as bits, `digits` of each. */
 const binary = (numbers, digits) => numbers.map((number) => number.toString(2).padStart(digits, '0')).join('');
 
 /** The English list of BIP-39. */

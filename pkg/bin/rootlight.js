@@ -13,7 +13,7 @@ const WRONG_USAGE = 2;
 
 async function main([name, ...rest]) {
   if (name === '--version' || name === '-V') return console.log(`rootlight ${version}`);
-  // A development chain is the default, as in the native program.
+  // Without a command the program runs a development chain, as the native program does.
   const isFlag = name === undefined || name.startsWith('-');
   if (name === 'help' || name === '--help' || name === '-h') return console.log(help(COMMANDS, COMMANDS[rest[0]] && rest[0]));
   const [wanted, args] = isFlag ? ['dev', name === undefined ? [] : [name, ...rest]] : [name, rest];
@@ -28,6 +28,6 @@ async function main([name, ...rest]) {
 main(process.argv.slice(2)).catch((error) => {
   console.error(`error: ${error?.message ?? error}`);
   process.exitCode = error instanceof Usage ? WRONG_USAGE : FAILED;
-  // A module that has failed may still hold timers.
+  // Ends the process although timers and connections of the failed command may remain.
   process.exit();
 });

@@ -1,35 +1,37 @@
-// A server of JSON-RPC over HTTP and WebSocket, in front of a client or a chain of this package.
+// The program's server: JSON-RPC over HTTP and WebSocket, answered by a light client or a development chain of this package.
 import { createHash } from 'node:crypto';
 import { accessOf, checkOrigins, isExposed } from './access.js';
 import { Usage } from './flags.js';
 import { httpServer } from './http.js';
 import { webSockets } from './sockets.js';
 
-/** Ports of the reference node. */
+/** Default ports: those of the reference node. */
 const HTTP_PORT = 4_444;
 const WS_PORT = 4_445;
 
-/** Calls of one batch by default. */
+/** Most calls of one batch by default. */
 const BATCH_LIMIT = 1_000;
 
 /** The bits of a caller's kind, as pkg/wasm/src/callers.rs reads them. */
 const SOCKET = 1;
 const ADMITTED = 2;
 
-/** The bytes of a number that JavaScript holds exactly. */
-const EXACT = 6;
+/** Number of bytes of a number that JavaScript represents exactly. */
+const EXACT_BYTES = 6;
 
-/** A number for an address, by which callers are told apart. */
-const askerOf = (address) => createHash('sha256').update(address).digest().readUIntBE(0, EXACT);
+/** A number made of an IP address, by which the module distinguishes callers. */
+const askerOf = (address) => createHash('sha256').update(address).digest().readUIntBE(0, EXACT_BYTES);
 
-/** Milliseconds that open requests get to finish. */
-const DRAIN = 5_000;
+/** Milliseconds that open requests have left to finish when the program ends. */
+const DRAIN_TIME = 5_000;
 
-const MOST_PORTS = 65_535;
+/** The greatest port. */
+const MAX_PORT = 65_535;
 
-/** The host as a part of an address. */
-const named = (host) => (host.includes(':') ? `[${host}]` : host);
+/** The host as a part of an address: IPv6 in brackets. */
+const inAddress = (host) => (host.includes(':') ? `[${host}]` : host);
 
+/** Listens; resolves to the port. */
 function listen(server, host, port) {
   return new Promise((resolve, reject) => {
     const reasons = {
@@ -38,7 +40,7 @@ function listen(server, host, port) {
       EACCES: 'needs more rights: choose a port above 1023 with --http-port and --ws-port',
       ENOTFOUND: 'cannot be listened on, there is no such host: give a name or an address of this machine with --host',
     };
-    server.once('error', ({ code, message }) => reject(new Error(reasons[code] ? `${named(host)}:${port} ${reasons[code]}` : message)));
+    server.once('error', ({ code, message }) => reject(new Error(reasons[code] ? `${inAddress(host)}:${port} ${reasons[code]}` : message)));
     server.listen(port, host, () => resolve(server.address().port));
   });
 }
@@ -51,13 +53,14 @@ const stopped = () => new Promise((resolve) => ['SIGINT', 'SIGTERM'].forEach((si
  * @param {import('../provider.js').Link} link
  * @param {ReturnType<typeof import('../life.js').newLife>} life that of the link
  * @param {Record<string, any>} flags
- * @param {{interval: number, announce?: (endpoints: {http: string, websockets: string[]}) => void | Promise<void>, hear?: (changed: () => void) => void}} settings
- * `interval`: milliseconds between two looks for news that no message has caused; `hear` is given what to call when there may be news
+ * @param {{interval: number, announce?: (endpoints: {http: string, websockets: string[]}) => void | Promise<void>, onChanged?: (changed: () => void) => void}} settings
+ * `interval`: milliseconds between two polls of subscriptions; `announce` is called once the server listens; `onChanged` gets the function to
+ * call when the chain may have changed
  */
-export async function serve(link, life, flags, { interval, announce, hear }) {
+export async function serve(link, life, flags, { interval, announce, onChanged }) {
   const { host = '127.0.0.1', 'http-port': httpPort, 'ws-port': wsPort, 'batch-limit': batchLimit = BATCH_LIMIT } = flags;
   for (const [flag, port] of [['--http-port', httpPort], ['--ws-port', wsPort]]) {
-    if (port > MOST_PORTS) throw new Usage(`${flag}: ${port} is not a port`);
+    if (port > MAX_PORT) throw new Usage(`${flag}: ${port} is not a port`);
   }
   checkOrigins(flags.cors);
   const access = accessOf({ host, allowHost: flags['allow-host'], cors: flags.cors });
@@ -65,12 +68,14 @@ export async function serve(link, life, flags, { interval, announce, hear }) {
 
   /** Requests and WebSockets so far. */
   let count = 0;
+  /** A caller, as the parameters of `requestFrom` in pkg/wasm/src/callers.rs: origin, number of the address, number of the request, kind. */
   const callerOf = ({ socket }, { origin, admitted }, isSocket) => {
     count += 1;
     return [origin, askerOf(socket.remoteAddress ?? ''), count, (isSocket ? SOCKET : 0) + (admitted ? ADMITTED : 0)];
   };
-  async function answer(caller, message, heard) {
-    const text = await link.send(message, true, undefined, heard, caller);
+  async function answer(caller, message, onFilter) {
+    const text = await link.send(message, true, undefined, onFilter, caller);
+    // After the answer is sent, so that a caller has the id of a subscription before its first notification.
     if (link.takeChanged()) setImmediate(sockets.changed);
     return text;
   }
@@ -79,17 +84,18 @@ export async function serve(link, life, flags, { interval, announce, hear }) {
     return result === undefined ? { ready: false } : { ready: true, blockNumber: Number(result) };
   }
   const sockets = webSockets({ access, callerOf, answer });
+  /** Starts a server on a port. */
   const bound = async (port) => {
     const server = httpServer({ access, batchLimit, callerOf, answer, health });
     server.on('upgrade', sockets.upgrade);
-    return { server, address: `${named(host)}:${await listen(server, host, port)}` };
+    return { server, address: `${inAddress(host)}:${await listen(server, host, port)}` };
   };
   const main = await bound(httpPort ?? HTTP_PORT);
   // A user who chooses the main port does not expect a second fixed one.
   const second = wsPort ?? (httpPort === undefined ? WS_PORT : undefined);
   const more = second === undefined ? [] : [await bound(second)];
   const timer = setInterval(sockets.changed, interval);
-  hear?.(sockets.changed);
+  onChanged?.(sockets.changed);
   const all = [main, ...more];
   if (isExposed(host)) {
     console.error(
@@ -115,6 +121,6 @@ function close(server) {
   return new Promise((resolve) => {
     server.close(resolve);
     server.closeIdleConnections();
-    setTimeout(() => server.closeAllConnections(), DRAIN).unref();
+    setTimeout(() => server.closeAllConnections(), DRAIN_TIME).unref();
   });
 }

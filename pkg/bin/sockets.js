@@ -1,27 +1,28 @@
-// JSON-RPC over WebSocket, with the notifications of subscriptions. The library `ws` reads and writes frames.
+// JSON-RPC over WebSocket for the program's server, with the notifications of subscriptions. The library `ws` reads and writes frames.
 import { WebSocketServer } from 'ws';
 import { MESSAGE_BYTES, errorBody } from './http.js';
 
 /** Most open WebSockets. */
 const SOCKETS = 1_024;
 
-/** Messages of one WebSocket that are answered at the same time. */
+/** Messages of one WebSocket that are answered at the same time; then reading pauses. */
 const AT_ONCE = 16;
 
-/** Milliseconds between two pings; a WebSocket that was silent for three of these is closed. */
+/** Milliseconds between two pings, and the number of pings without a sign of the client after which its WebSocket is closed. */
 const PING = 30_000;
 const SILENT_PINGS = 3;
 
-/** Bytes that may wait to be sent to one WebSocket. */
+/** Most bytes that may wait to be sent to one WebSocket: a client that reads too slowly is disconnected. */
 const UNSENT = 16 * 2 ** 20;
 
-/** Close codes: the server goes away, and try again later. */
+/** Close codes of WebSockets: the server ends, and the client should connect again later. */
 const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 
-/** The error code of a subscription that does not exist. */
+/** The module's error code for a subscription that does not exist. */
 const NOT_FOUND = -32_000;
 
+/** A request with one parameter, the id of a subscription. */
 const request = (method, id) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: [id] });
 
 /** Refuses a handshake. */
@@ -30,61 +31,62 @@ function refuse(stream, status, reason, text) {
   stream.end(`HTTP/1.1 ${status} ${reason}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
-/** Ends a connection whose client has gone without a word. */
+/** Ends a connection whose client does not respond to pings. */
 function endSilent(socket) {
   let silent = 0;
-  const heard = () => (silent = 0);
+  const isAlive = () => (silent = 0);
   const pinging = setInterval(() => {
     silent += 1;
     if (silent > SILENT_PINGS) socket.terminate();
     else socket.ping();
   }, PING);
-  socket.on('pong', heard);
-  socket.on('message', heard);
+  socket.on('pong', isAlive);
+  socket.on('message', isAlive);
   socket.on('close', () => clearInterval(pinging));
 }
 
 /**
  * The subscriptions of a connection.
  * @param {import('ws').WebSocket} socket
- * @param {(message: string) => Promise<string | undefined>} ask
- * @param {(text: string) => void} write
+ * @param {(message: string) => Promise<string | undefined>} ask asks the module as the caller of this connection
+ * @param {(text: string) => void} write sends a text to the client
  */
 function subscriptionsOf(socket, ask, write) {
   const ids = new Set();
   let closed = false;
   const end = (id) => void Promise.resolve(ask(request('eth_unsubscribe', id))).catch(() => {});
 
-  /** Sends what is new of one subscription. What cannot be proven now comes later. */
-  async function tell(id) {
+  /** Sends the new events of one subscription. Events that cannot be proven now are sent later. */
+  async function sendEvents(id) {
     const { result, error } = JSON.parse(await ask(request('eth_getFilterChanges', id)));
-    // Something was missed: the client connects anew.
+    // The subscription has expired, so that events are lost: the client has to connect again.
     if (error?.code === NOT_FOUND && ids.has(id)) socket.close(TRY_LATER);
-    for (const news of result ?? []) {
-      if (ids.has(id)) write(JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: id, result: news } }));
+    for (const event of result ?? []) {
+      if (ids.has(id)) write(JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: id, result: event } }));
     }
   }
 
-  let [looking, again] = [false, false];
+  /** Whether a poll runs, and whether another one has to follow. */
+  let [polling, again] = [false, false];
   return {
-    /** What the module tells of an answer that made or ended a filter. */
-    heard(id, made, isSubscription) {
+    /** The callback `OnFilter` of provider.js. */
+    onFilter(id, isMade, isSubscription) {
       if (!isSubscription) return;
-      if (!made) ids.delete(id);
-      // The answer came too late.
+      if (!isMade) ids.delete(id);
+      // The connection closed before the answer came. The module is busy with that answer now.
       else if (closed) queueMicrotask(() => end(id));
       else ids.add(id);
     },
-    /** Looks for news, one look at a time. */
-    async look() {
+    /** Polls all subscriptions, one poll at a time. */
+    async poll() {
       again = true;
-      if (looking) return;
-      looking = true;
+      if (polling) return;
+      polling = true;
       while (again && !closed) {
         again = false;
-        for (const id of [...ids]) await tell(id).catch(() => {});
+        for (const id of [...ids]) await sendEvents(id).catch(() => {});
       }
-      looking = false;
+      polling = false;
     },
     close() {
       closed = true;
@@ -99,10 +101,12 @@ function subscriptionsOf(socket, ask, write) {
  */
 export function webSockets({ access, callerOf, answer }) {
   const server = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BYTES, perMessageDeflate: false });
-  /** The functions that look for news of each open WebSocket. */
-  const looks = new Map();
+  /** The functions that poll the subscriptions of each open WebSocket. */
+  const polls = new Map();
 
+  /** Serves one WebSocket. */
   function open(socket, caller) {
+    /** Number of messages that are being answered, and whether the WebSocket is closed. */
     let [working, closed] = [0, false];
 
     function write(text) {
@@ -112,11 +116,12 @@ export function webSockets({ access, callerOf, answer }) {
 
     const subscriptions = subscriptionsOf(socket, (...request) => answer(caller, ...request), write);
 
+    /** Answers a message. */
     async function take(data) {
       working += 1;
       if (working >= AT_ONCE) socket.pause();
       try {
-        const text = await answer(caller, data.toString(), subscriptions.heard);
+        const text = await answer(caller, data.toString(), subscriptions.onFilter);
         if (text !== undefined && !closed) write(text);
       } catch {
         socket.close(GOING_AWAY);
@@ -125,12 +130,12 @@ export function webSockets({ access, callerOf, answer }) {
       if (!closed && working < AT_ONCE) socket.resume();
     }
 
-    looks.set(socket, subscriptions.look);
+    polls.set(socket, subscriptions.poll);
     socket.on('message', take);
     socket.on('error', () => {});
     socket.on('close', () => {
       closed = true;
-      looks.delete(socket);
+      polls.delete(socket);
       subscriptions.close();
     });
     endSilent(socket);
@@ -146,8 +151,8 @@ export function webSockets({ access, callerOf, answer }) {
       if (server.clients.size >= SOCKETS) return refuse(stream, 503, 'Service Unavailable', 'too many WebSocket connections');
       return server.handleUpgrade(message, stream, head, (socket) => open(socket, callerOf(message, page, true)));
     },
-    /** Looks for news of all subscriptions, because the chain may have changed. */
-    changed: () => looks.forEach((look) => void look()),
+    /** Polls all subscriptions, because the chain may have changed. */
+    changed: () => polls.forEach((poll) => void poll()),
     close: () => server.clients.forEach((socket) => socket.close(GOING_AWAY)),
   };
 }

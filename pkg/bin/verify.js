@@ -9,9 +9,10 @@ const SUBJECTS = ['header', 'receipt', 'account'];
 /** Longest file, in bytes. */
 const MAX_BYTES = 64 * 2 ** 20;
 
-/** Columns of the names in a report. */
+/** Width of the column with the kind of each line in a report, in characters. */
 const WIDTH = 12;
 
+/** The bytes of a file; the error names the file. */
 function bytesOf(file) {
   try {
     return contents(file);
@@ -20,6 +21,7 @@ function bytesOf(file) {
   }
 }
 
+/** The document in a file: a JSON value, or the RLP of a header in hexadecimal. */
 function read(file) {
   const bytes = bytesOf(file);
   if (bytes.length > MAX_BYTES) throw new Error(`${file}: longer than ${MAX_BYTES} bytes`);
@@ -40,6 +42,7 @@ function subjectOf(document) {
   return has('accountProof') || has('proof') ? 'account' : 'header';
 }
 
+/** A line of the report, with the kind of check below it if it has one. */
 const line = (kind, text, by) => `  ${kind.padEnd(WIDTH)}${text}${by ? `\n  ${' '.repeat(WIDTH)}by ${by}` : ''}`;
 
 /** The report as lines. */
@@ -55,6 +58,7 @@ function words(subject, network, { checks, facts, notProven }, failed) {
 
 /** Runs the command; returns the exit code. */
 export async function run(flags, given) {
+  // The subject before the file may be missing.
   const [file, named, ...more] = [...given].reverse();
   if (file === undefined || more.length > 0) throw new Usage('verify: give a file, or - for standard input: rootlight verify --help');
   if (named === 'block') throw new Usage('verify: only the native program checks whole blocks; their headers are checked by: rootlight verify header FILE');

@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checksums } from './checksums.mjs';
 
+/** PACKAGE and DIST. */
 const [given, built = fileURLToPath(new URL('../dist', import.meta.url))] = process.argv.slice(2);
 if (!given) {
   console.error('give a tarball, or the folder of an installed package');
   process.exit(2);
 }
 
-/** Where the lists of checksums differ. */
+/** The names of files whose checksums differ in two lists, or that only one list has. */
 function differences(ours, theirs) {
   const [expected, found] = [ours, theirs].map((text) => new Set(text.trim().split('\n')));
   return [...expected].filter((line) => !found.has(line)).concat([...found].filter((line) => !expected.has(line))).map((line) => line.split('  ')[1] ?? line);

@@ -12,6 +12,7 @@ let text = readFileSync(file, 'utf8');
 /** Replaces a text that must occur exactly once. The command line tool's version is pinned, so this can only fail after an upgrade. */
 function replace(what, by) {
   if (text.split(what).length !== 2) throw new Error(`${file}: '${what}' does not occur exactly once; has wasm-bindgen changed?`);
+  // A function, because `replace` would interpret `$` in a text.
   text = text.replace(what, () => by);
 }
 

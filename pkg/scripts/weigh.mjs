@@ -1,4 +1,5 @@
-// Prints a module's size, its brotli-compressed size in bytes, and its SHA-256, after checking that the engine accepts it.
+// `node weigh.mjs FILE` checks that the engine accepts a WebAssembly module, and prints its size and its brotli-compressed size in bytes, and its
+// SHA-256. xtask/src/wasm.rs reads the line.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { brotliCompressSync, constants } from 'node:zlib';
