@@ -1,3 +1,4 @@
+// Builds the page with Vite: `cargo xtask build` runs it, and native/server/build.rs embeds the result in the program.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -20,11 +21,12 @@ const clean = {
   },
 };
 
+/** The folder of the package. */
 const PACKAGE = fileURLToPath(new URL('../pkg/', import.meta.url));
 
 /**
- * The package's clients and chains run in workers. What they need on the page's own thread is most of the package, and is loaded only where
- * no worker starts.
+ * Replaces the package's modules for clients and chains on the page's own thread by functions that load them when they are called. They are most of
+ * the package, and the page needs them only if no worker starts.
  * @type {import('vite').Plugin}
  */
 const late = {
@@ -39,7 +41,7 @@ const late = {
 };
 
 /**
- * Names the light client's worker in the page, so that its script is there when the chain is known.
+ * Adds a link to the light client's worker to the page, so that the browser loads the script before the client is started.
  * @type {import('vite').Plugin}
  */
 const early = {
@@ -55,7 +57,8 @@ const early = {
 };
 
 /**
- * Shortens what the bundler has minified once more: 2 % of the bytes that are sent. Rolldown writes modules, and of workers one function each.
+ * Minifies the bundler's output once more, which saves 2 % of the bytes that are sent. The bundler (Rolldown) writes each script as a module, and
+ * each worker as one function.
  * @type {() => import('vite').Plugin}
  */
 const shorten = () => ({
@@ -69,10 +72,10 @@ const shorten = () => ({
   },
 });
 
-/** Parameters of brotli, of which the best for a file is taken; the module is shortest in the mode that is called FONT. */
+/** Sets of parameters of brotli, of which the best for a file is used. WebAssembly modules are shortest in the mode that is called FONT. */
 const BROTLI = [{ [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_FONT }, {}, { [constants.BROTLI_PARAM_NDIRECT]: 12 }];
 
-/** The shortest form of a file; of a module of WebAssembly, which takes seconds, the first. */
+/** The shortest compressed form of a file. A WebAssembly module takes seconds, so that only the first set is tried. */
 function brotli(plain, isModule) {
   const forms = BROTLI.slice(0, isModule ? 1 : undefined).map((params) => brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: plain.length, ...params } }));
   return forms.reduce((best, form) => (form.length < best.length ? form : best));
@@ -103,11 +106,11 @@ export default defineConfig({
   worker: { plugins: () => [shorten()] },
   build: {
     target: 'es2022',
-    // light-dark() stays as it is written: all browsers with the WebAssembly features of the module have it.
+    // Keeps the function light-dark() of CSS: all browsers with the WebAssembly features of the module have it.
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     outDir: OUT,
     emptyOutDir: false,
-    // The policy allows no data: addresses and no inline script.
+    // The page's security policy allows no data: addresses and no inline scripts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 700,

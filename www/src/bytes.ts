@@ -1,6 +1,6 @@
-// Bytes, numbers and times, and how the page writes them.
+// Conversions of bytes, numbers and times, and the forms in which the page shows them.
 
-/** The visitor's input has the wrong form. */
+/** The error of an input of the visitor that has the wrong form. */
 export class InputError extends Error {}
 
 /** The bytes of `0x` hexadecimal; throws for other text. */
@@ -10,10 +10,13 @@ export function fromHex(text: string): Uint8Array {
   return Uint8Array.from({ length: digits.length / 2 }, (_, at) => Number.parseInt(digits.slice(2 * at, 2 * at + 2), 16));
 }
 
+/** Bytes as hexadecimal digits without `0x`. */
 export const digits = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
+/** Bytes as `0x` hexadecimal. */
 export const toHex = (bytes: Uint8Array): string => `0x${digits(bytes)}`;
 
+/** A number as JSON-RPC writes it: `0x` hexadecimal without leading zeros. */
 export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`;
 
 export function concat(...parts: Uint8Array[]): Uint8Array {
@@ -47,14 +50,14 @@ export function word256(text: string): bigint {
   return BigInt(text);
 }
 
-/** The first and the last bytes of a long hexadecimal text. */
+/** The first `front` and the last `back` bytes of a long hexadecimal text; a short one as it is. */
 export const short = (hex: string, front = 6, back = 4): string =>
   hex.length <= 2 + 2 * (front + back) ? hex : `${hex.slice(0, 2 + 2 * front)}…${hex.slice(-2 * back)}`;
 
 /** A whole number with a comma between each three digits. `toLocaleString` would load the browser's tables of languages. */
 export const grouped = (value: number | bigint): string => value.toString().replace(/\B(?=(\d{3})+$)/g, ',');
 
-/** An amount with decimals, without trailing zeros. */
+/** An amount, counted in its smallest unit, as a decimal number without trailing zeros. */
 export function units(amount: bigint, decimals = 18): string {
   const sign = amount < 0n ? '-' : '';
   const text = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0');
@@ -63,9 +66,10 @@ export function units(amount: bigint, decimals = 18): string {
   return `${sign}${grouped(whole)}${rest && `.${rest}`}`;
 }
 
+/** Wei as an amount of RBTC, the coin of Rootstock. */
 export const rbtc = (wei: bigint): string => `${units(wei)} RBTC`;
 
-/** How long ago a time was, in words. */
+/** How long ago a time was, in words. Both times are in seconds since 1970. */
 export function ago(seconds: number, now = Date.now() / 1000): string {
   const age = Math.max(0, Math.round(now - seconds));
   if (age < 5) return 'just now';
@@ -82,6 +86,7 @@ export function toWei(text: string): bigint {
   return BigInt(parts[1] ?? 0) * 10n ** 18n + BigInt((parts[2] ?? '').padEnd(18, '0') || 0);
 }
 
+/** The form of an address. */
 const ADDRESS = /^0x[0-9a-f]{40}$/i;
 
 /** An address in lower case; throws for other text. */
@@ -91,8 +96,8 @@ export function toAddress(text: string): string {
   return address;
 }
 
-/** Characters that are not seen, or that turn the direction of others: of Unicode's groups for control and for format. */
+/** Invisible characters, and those that reverse the direction of text: Unicode's groups for control and format, and its line separators. */
 const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** A text of the chain or of a node whose unseen characters are written as numbers, so that it looks as it is. */
+/** A text of the chain or of a node with invisible characters written as numbers, so that it cannot look like another text. */
 export const safeText = (text: string): string => text.replaceAll(HIDDEN, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);

@@ -1,13 +1,15 @@
-// Elements from text. Nothing here reads HTML: whatever the chain or an upstream says becomes a text node or an attribute's
-// value, so a hostile name cannot become an element.
+// Makes elements of the page. Nothing here parses HTML: a text of the chain or of an upstream becomes a text node or an attribute's value, so
+// that a hostile name cannot become an element.
 
+/** A child of an element: a node or a text. Absent ones are left out. */
 export type Child = Node | string | number | null | undefined | false;
 
+/** Properties of an element. */
 interface Props {
   readonly class?: string;
   /** Listeners by event name. */
   readonly on?: Readonly<Record<string, (event: Event) => void>>;
-  /** Attributes; `true` sets an empty one, `false` and `undefined` none. Names come from this program only. */
+  /** Attributes; `true` sets an empty one, `false` and `undefined` none. Names of attributes are constants of this program, never texts of others. */
   readonly [attribute: string]: unknown;
 }
 
@@ -33,8 +35,8 @@ export function put(parent: Node, ...children: Child[]): void {
   }
 }
 
-/** Milliseconds after which a frame is no longer waited for: a tab that goes to the background draws none. */
-const FRAMES = 100;
+/** Longest wait for a frame, in milliseconds: a tab that goes to the background draws none. */
+const FRAME_TIMEOUT = 100;
 
 /** Replaces the children of an element. */
 export function fill(parent: Element, ...children: Child[]): void {
@@ -42,15 +44,15 @@ export function fill(parent: Element, ...children: Child[]): void {
   put(parent, ...children);
 }
 
-/** Lets the browser answer the visitor between two pieces of work. */
+/** Lets the browser handle the visitor's input between two pieces of work. */
 export const yieldToBrowser = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
 
 /**
- * Lets the browser draw what was added, so that the layout of several additions is not one long task. A tab in the background draws
- * nothing, and waits for nothing.
+ * Resolves when the browser has drawn what was added, so that the layout of several additions is not one long task. In a tab in the background
+ * this resolves at once, because such a tab draws nothing.
  */
 export const drawn = (): Promise<void> =>
-  document.hidden ? yieldToBrowser() : new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); setTimeout(resolve, FRAMES); });
+  document.hidden ? yieldToBrowser() : new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); setTimeout(resolve, FRAME_TIMEOUT); });
 
 /** The element of the page with this id. */
 export function byId(id: string): HTMLElement {
@@ -59,9 +61,10 @@ export function byId(id: string): HTMLElement {
   return found;
 }
 
+/** Number of fields so far, from which their ids are made. */
 let ids = 0;
 
-/** A label and a field below it. */
+/** A label and its field, with a hint below if one is given. */
 export function field(label: string, input: HTMLElement, hint?: string): HTMLElement {
   ids += 1;
   const id = `field-${ids}`;
@@ -70,7 +73,7 @@ export function field(label: string, input: HTMLElement, hint?: string): HTMLEle
   return el('div', { class: 'field' }, el('label', { for: id }, label), input, hint && el('p', { id: `${id}-hint`, class: 'hint' }, hint));
 }
 
-/** A button that cannot be pressed again before its work is done. */
+/** A button, of the class `kind`, that cannot be pressed again before its work is done. */
 export function action(label: string, work: () => Promise<unknown> | unknown, kind = ''): HTMLButtonElement {
   const button = el('button', { type: 'button', class: `button ${kind}` }, label);
   button.addEventListener('click', async () => {

@@ -1,15 +1,15 @@
-// Links to sections end at their headings, also while answers above the section arrive.
+// Keeps the section that a link leads to in view, while answers that arrive above it change the height of the page.
 import { byId } from './dom.ts';
 
-/** Events of scrolling. A press on a link comes before its click, which holds the link's section. */
+/** Events with which a visitor scrolls, which end the hold. A press on a link is among them; its click comes later and begins the next hold. */
 const SCROLLING = ['wheel', 'touchmove', 'pointerdown', 'keydown'];
 
 /** The section that a fragment names; null if the fragment is empty or a key. */
 const sectionOf = (fragment: string): HTMLElement | null => document.getElementById(fragment.slice(1));
 
 /**
- * Keeps the section that a link or the page's address leads to in place while the height of the content changes, until the
- * visitor scrolls. Scroll anchoring alone does not: browsers let go of it at a jump, and Safari has none.
+ * Keeps the section that a link or the page's address leads to in place while the height of the content changes, until the visitor scrolls. The
+ * browsers' scroll anchoring does not suffice: a jump to a fragment ends it, and Safari has none.
  */
 export function holdLinkedSections(): void {
   let held = sectionOf(location.hash);

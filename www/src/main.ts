@@ -1,4 +1,5 @@
-// Starts the page: a source of data, a light client that does not trust it, and the sections that show both.
+// Starts the page: chooses a source of data, starts a light client that does not trust it, and shows the sections. It also replaces the source
+// when the visitor or a failure asks for that.
 import { takeKey } from './chain/key.ts';
 import { Session } from './chain/session.ts';
 import { networkOf } from './chain/networks.ts';
@@ -18,7 +19,7 @@ import { allowWorkers } from './workers.ts';
 /** The running client; a change of the source replaces it. */
 let running: Session | undefined;
 
-/** How many times a source was chosen: a start that was overtaken by a later one shows nothing. */
+/** The number of the newest start. An earlier start (`mine`) that is still running then shows nothing. */
 let turn = 0;
 
 /** How many times the server has failed since it last worked. */
@@ -39,6 +40,7 @@ const below = (): Promise<typeof import('./below.ts')> => import('./below.ts');
 /** The sections that need no source. */
 const further = (): Promise<typeof import('./further.ts')> => import('./further.ts');
 
+/** Starts with a source of this kind. */
 async function begin(kind: Source['kind']): Promise<void> {
   turn += 1;
   const mine = turn;
@@ -84,11 +86,11 @@ async function follow(source: Source, mine: number): Promise<void> {
   await inTurn((await further()).sections(session), mine);
   if (mine !== turn) return;
   document.documentElement.dataset['ready'] = source.kind;
-  // The server may be gone when a visitor asks for a page.
+  // Loaded in advance: the server may be down when a visitor asks for a page.
   void pages().catch(() => {});
 }
 
-/** Shows sections one in a frame, unless a later source takes their place. */
+/** Shows one section in each frame, until a later start replaces the source. */
 async function inTurn(shows: readonly (() => void)[], mine: number): Promise<void> {
   for (const show of shows) {
     await drawn();
@@ -97,9 +99,9 @@ async function inTurn(shows: readonly (() => void)[], mine: number): Promise<voi
   }
 }
 
-/** Shows why there is no chain, and tries again by itself where that may help. What needs no server stays. */
+/** Shows why there is no chain, and starts again by itself if that may help. Sections that need no server stay. */
 async function failed(kind: Source['kind'], error: unknown, mine: number): Promise<void> {
-  // A client that cannot start does not say whether its server is gone. The server's first answers do.
+  // The error of a client that cannot start does not say whether its server is down. The server's first answers show that.
   const trouble = error instanceof Trouble || kind === 'tab' ? error : await serverSource().then(() => new Trouble('unproven', reasonOf(error)), troubleOf);
   if (mine !== turn) return;
   clear();
@@ -109,7 +111,7 @@ async function failed(kind: Source['kind'], error: unknown, mine: number): Promi
   failures += 1;
   if (kind === 'server') stopWaiting = troubleView(byId('source'), troubleOf(trouble), failures, { again: ask, practise });
   else fill(byId('source'), el('p', { class: 'banner bad', role: 'alert' }, `The practice chain cannot start: ${reasonOf(error)}.`));
-  // Where the server is gone, the rest of the page may be, too.
+  // If the server is down, the other files of the page may not load either.
   const rest = await further().catch(() => undefined);
   if (rest && byId('liar').childElementCount === 0) for (const show of rest.sections(undefined)) show();
 }
@@ -125,5 +127,5 @@ demoView(byId('demo'), () => running?.source);
 const tellNewest = searchView(byId('search'));
 void route(undefined);
 allowWorkers();
-// The browser draws the page first.
+// Starts after the browser has drawn the page.
 void yieldToBrowser().then(ask);

@@ -1,20 +1,20 @@
-// Pages with addresses of their own, such as `#/block/123`. All other fragments are sections of the first page.
+// Shows the page that the address names, such as `#/block/123`. All other fragments are sections of the first page.
 import type { Session } from './chain/session.ts';
 import { safeText } from './bytes.ts';
 import { byId, el, fill } from './dom.ts';
 import { refusalView } from './views/answer.ts';
 
-/** The functions that make each page from the rest of its address, by the first part. */
+/** The names of the functions that make each page (named.ts), by the first part of the address. They get the other parts. */
 const PAGES = { block: 'blockPage', tx: 'transactionPage', address: 'addressPage', token: 'tokenPage', logs: 'logsPage' } as const;
 
-/** What is looked for, in words. */
+/** The subject of each page, in words. */
 const NAMES: Readonly<Record<keyof typeof PAGES, string>> = { block: 'the block', tx: 'the transaction', address: 'the address', token: 'the token', logs: 'the logs of' };
 
-/** Most characters of an address's text that are shown. */
-const LONGEST = 100;
+/** Most characters of the address that are shown. */
+const MOST_SHOWN = 100;
 
-/** Leaves in the search field what a page is about, so that a mistake can be mended there. */
-function keepGiven(name: keyof typeof PAGES, given: string): void {
+/** Puts the subject of the page into the search field, so that a visitor can correct a mistake there. */
+function showInSearch(name: keyof typeof PAGES, given: string): void {
   const field = document.querySelector<HTMLInputElement>('#search input');
   if (field && field !== document.activeElement) field.value = name === 'logs' ? '' : given;
 }
@@ -24,9 +24,10 @@ const parts = (): string[] | undefined => (location.hash.startsWith('#/') ? loca
 
 const isName = (name: string): name is keyof typeof PAGES => Object.hasOwn(PAGES, name);
 
-/** The pages' file. */
+/** Loads the file with the pages. */
 export const pages = (): Promise<typeof import('./pages/named.ts')> => import('./pages/named.ts');
 
+/** The number of the newest page; an earlier one (`mine`) that is still being made is not shown. */
 let turn = 0;
 
 const back = (): HTMLElement => el('p', {}, el('a', { href: '#top' }, '← First page'));
@@ -42,13 +43,13 @@ export async function route(session: Session | undefined): Promise<void> {
   document.documentElement.dataset['view'] = isPage ? 'page' : 'home';
   if (!isPage) {
     fill(root);
-    // The section was hidden when the browser looked for it.
+    // The browser could not scroll to the section, which was hidden at that time.
     if (was === 'page') document.getElementById(location.hash.slice(1))?.scrollIntoView();
     return;
   }
   if (!isName(name)) return fill(root, back(), el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
-  const given = safeText(rest.join('/')).slice(0, LONGEST);
-  keepGiven(name, given);
+  const given = safeText(rest.join('/')).slice(0, MOST_SHOWN);
+  showInSearch(name, given);
   if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
   fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
   const before = await session.lies();
@@ -64,7 +65,7 @@ export async function route(session: Session | undefined): Promise<void> {
   root.scrollIntoView();
 }
 
-/** Follows the address. `session` gives the running client. */
+/** Shows the page of each new address. `session` returns the running client. */
 export function followAddress(session: () => Session | undefined): void {
   addEventListener('hashchange', () => void route(session()));
 }

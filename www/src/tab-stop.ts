@@ -1,6 +1,6 @@
-// One Tab stop for a group of buttons: arrow keys move within it.
+// Makes a group of buttons one stop of the Tab key; arrow keys move within the group.
 
-/** Where each key leads from a position among `count` buttons. */
+/** The position to which each key moves from position `at` among `count` buttons. */
 const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
   ArrowRight: (at, count) => (at + 1) % count,
   ArrowDown: (at, count) => (at + 1) % count,
@@ -10,7 +10,7 @@ const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
   End: (_, count) => count - 1,
 };
 
-/** Makes the buttons of an element one Tab stop, also those that are added later if this is called again. */
+/** Makes the buttons of an element one Tab stop. Called again after buttons were added, it includes them. */
 export function asOneTabStop<Group extends HTMLElement>(group: Group): Group {
   const buttons = () => [...group.querySelectorAll<HTMLElement>('button')];
   const stop = (chosen: HTMLElement) => {

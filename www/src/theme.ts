@@ -1,13 +1,14 @@
-// Dark and light: the system's choice, unless the visitor presses the button.
+// Chooses the dark or the light colours: those of the system, unless the visitor presses the button.
 import { createStore, get, set, type UseStore } from 'idb-keyval';
 import { byId } from './dom.ts';
 
 type Theme = 'dark' | 'light';
 
+/** The name of the choice in the storage. */
 const KEY = 'theme';
 
-/** Storage may be denied; the choice then lasts as long as the page. */
-async function kept(store: UseStore): Promise<Theme | undefined> {
+/** The stored choice. Storage may be denied; a choice then lasts as long as the page. */
+async function stored(store: UseStore): Promise<Theme | undefined> {
   try {
     const value: unknown = await get(KEY, store);
     return value === 'dark' || value === 'light' ? value : undefined;
@@ -16,14 +17,16 @@ async function kept(store: UseStore): Promise<Theme | undefined> {
   }
 }
 
-async function keep(value: Theme, store: UseStore): Promise<void> {
+/** Stores the choice. */
+async function save(value: Theme, store: UseStore): Promise<void> {
   try {
     await set(KEY, value, store);
   } catch {
-    // The choice is shown anyhow.
+    // The choice is in effect all the same.
   }
 }
 
+/** Sets the colours, and follows the button and the system. */
 export function theme(): void {
   const button = byId('theme');
   // Not `localStorage`: its first use blocks the page's thread until the browser has read the disk.
@@ -37,12 +40,12 @@ export function theme(): void {
   };
   button.addEventListener('click', () => {
     chosen = document.documentElement.dataset['theme'] === 'dark' ? 'light' : 'dark';
-    void keep(chosen, store);
+    void save(chosen, store);
     apply();
   });
   system.addEventListener('change', apply);
   apply();
-  void kept(store).then((value) => {
+  void stored(store).then((value) => {
     chosen ??= value;
     apply();
   });

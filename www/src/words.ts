@@ -1,7 +1,10 @@
-// Errors in plain words, and the four verdicts about what a node says.
+// Puts errors into plain words, and defines the verdicts about a node's answers.
 import { InputError } from './bytes.ts';
 
-/** The four verdicts on an answer, and the proven fact that a call reverted. */
+/**
+ * Four verdicts on an answer (`proven`, `lie`, `unprovable`: there is no proof, `input`: the visitor's input is wrong), and `reverted`, the proven
+ * fact that a call reverted.
+ */
 export type Verdict = 'proven' | 'lie' | 'unprovable' | 'input' | 'reverted';
 
 /** The badge, the class of colours, and the meaning of each verdict. */
@@ -17,13 +20,13 @@ export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readon
 const INVALID = -32602;
 const REVERTED: readonly unknown[] = [3, -32015];
 
-/** Whether an error says that a contract refused, which is an answer. Only the code says so: a node may write any text. */
+/** Whether an error is a revert, which is a proven answer. Only the code counts, because a node may write any text. */
 export const reverts = (error: unknown): boolean => REVERTED.includes((error as { code?: unknown } | null)?.code);
 
-/** The client's own part of an error's text. The rest is the words of a node. */
+/** The client's own part of an error's text, without the words of a node. */
 export const ownPart = (reason: string): string => reason.replace(/\bupstream error\b[^]*/, '');
 
-/** Broken rules, which only false data breaks. */
+/** Errors about rules that only false data breaks, with plain words. The first pattern that matches is used. */
 const RULES: readonly (readonly [RegExp, string])[] = [
   [/no RSKBLOCK: tag/, 'No proof of work names this block: the Bitcoin transaction that should name it names another one.'],
   [/node 0x[0-9a-f]+ is missing/, 'The proof does not hold together: each step must have the hash that the step above it names, and one has another hash.'],
@@ -32,7 +35,7 @@ const RULES: readonly (readonly [RegExp, string])[] = [
   [/proof of work|target/i, 'The block does not show enough work.'],
 ];
 
-/** Reasons for which there is no proof, with what to do. */
+/** Errors about missing proofs, with plain words and advice. */
 const CAUSES: readonly (readonly [RegExp, string])[] = [
   [/gives no functions/, 'There are no names of functions to show. Paste the ABI from the contract’s author.'],
   [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node that proves state can: `rootlight light`, `follow` or `sidecar`.'],
@@ -43,14 +46,14 @@ const CAUSES: readonly (readonly [RegExp, string])[] = [
   [/no proof/i, 'The node gave no proof that holds. Another node may bring it.'],
 ];
 
-/** Why something was refused, in a sentence for everybody; the exact text beside it is the error's own. */
+/** An error in a plain sentence. The page shows the exact text below it. */
 export const plainly = (reason: string): string =>
   [...RULES, ...CAUSES].find(([pattern]) => pattern.test(ownPart(reason)))?.[1] ?? 'There is no proof of an answer, so there is no answer. The exact error says more.';
 
 /** The text of anything that was thrown. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String((error as { message?: unknown })?.message ?? error));
 
-/** The verdict that an error is. `lies` says whether a node was caught meanwhile, which no other verdict hides. */
+/** The verdict for an error. `lies` says whether a node was caught lying meanwhile, which is more important than the other verdicts about nodes. */
 export function verdictOf(error: unknown, lies: boolean): Verdict {
   const code = (error as { code?: unknown } | null)?.code;
   if (error instanceof InputError || code === INVALID) return 'input';
@@ -58,7 +61,7 @@ export function verdictOf(error: unknown, lies: boolean): Verdict {
   return reverts(error) ? 'reverted' : 'unprovable';
 }
 
-/** The possible meanings of a revert without data. */
+/** The possible reasons of a revert without data. */
 export const NO_REASON = 'gives no reason. Perhaps it has no such function, or the arguments do not fit';
 
 /** The text about an error, by its verdict. */

@@ -1,4 +1,4 @@
-// The chain of the sections that lie and play: the one in this tab, which is started when it is first needed.
+// The development chain in this tab for the sections with a lying node and the playground. It is started when it is first needed.
 import type { Source } from './source.ts';
 import { tabSource } from './tab.ts';
 

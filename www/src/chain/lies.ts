@@ -1,4 +1,4 @@
-// Ways in which an upstream may lie. Each wraps an honest upstream and changes its answers, as consistently as a forger can.
+// Lies of an upstream, for experiment.ts. Each wraps an honest upstream and changes its answers, as consistently as a forger can.
 import { fromHex, quantity, toHex } from '../bytes.ts';
 import { word } from '../contracts/abi.ts';
 import { readHeader } from '../proof/header.ts';
@@ -7,6 +7,7 @@ import { type Call, claim, type Exchange, type Reply, through, without } from '.
 
 export type LieName = 'balance' | 'token' | 'log' | 'block';
 
+/** A lie as the page offers it. */
 export interface Lie {
   readonly name: LieName;
   readonly title: string;
@@ -21,22 +22,26 @@ export const LIES: readonly Lie[] = [
   { name: 'block', title: 'A whole block', description: 'The node makes up the newest block: another state root, and the hash recomputed to match. Only the work for it is missing.' },
 ];
 
+/** A million RBTC in wei, or a million tokens of 18 decimals. */
 const MILLION = 1_000_000n * 10n ** 18n;
 
+/** An object of JSON. */
 type Json = Record<string, unknown>;
 
 const withResult = (reply: Reply, result: unknown): Reply => ({ jsonrpc: '2.0', id: reply.id, result });
 const isHex = (value: unknown): value is string => typeof value === 'string' && value.startsWith('0x');
 
-/** A proof whose last node has other bytes at its end, where the value is. */
+/** A proof whose last node is changed near its end, where the value is. */
 function forgedNodes(nodes: unknown): unknown {
   if (!Array.isArray(nodes) || nodes.length === 0) return nodes;
   const last = decodeBytes(fromHex(String(nodes.at(-1)))).slice();
-  const at = Math.max(0, last.length - 6);
-  last[at] = (last[at] ?? 0) ^ 0x2a;
+  // Any change of a byte there makes another value.
+  const position = Math.max(0, last.length - 6);
+  last[position] = (last[position] ?? 0) ^ 0x2a;
   return [...nodes.slice(0, -1), toHex(encodeBytes(last))];
 }
 
+/** The lie about a balance. */
 function balance(call: Call, reply: Reply): Reply {
   if (call.method === 'eth_getBalance' && isHex(reply.result)) return withResult(reply, quantity(BigInt(reply.result) + MILLION));
   if (call.method !== 'eth_getProof' || !reply.result) return reply;
@@ -45,6 +50,7 @@ function balance(call: Call, reply: Reply): Reply {
   return withResult(reply, { ...proof, balance: more, accountProof: forgedNodes(proof['accountProof']) });
 }
 
+/** The lie about a token's balance. A result of 66 characters is one word of 32 bytes. */
 function token(call: Call, reply: Reply): Reply {
   if (call.method === 'eth_call' && isHex(reply.result) && reply.result.length === 66) {
     return withResult(reply, toHex(word(BigInt(reply.result) + MILLION)));
@@ -55,7 +61,7 @@ function token(call: Call, reply: Reply): Reply {
   return withResult(reply, { ...(reply.result as Json), storageProof: forged });
 }
 
-/** Logs with other amounts, at any depth of an answer. */
+/** An answer in which the data of all logs, at any depth, is a thousand times as much. Data of one word is the amount of a transfer. */
 function inflated(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inflated);
   if (value === null || typeof value !== 'object') return value;
@@ -66,19 +72,24 @@ function inflated(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
+/** Methods whose answers have logs. */
 const OF_LOGS = /Logs|Receipt/;
-/** Answers in bytes: a forger leaves them out, because they would give the lie away. */
+/** Methods whose answers are encoded bytes. A forger does not answer them, because the bytes would contradict the lie. */
 const IN_BYTES = ['rsk_getRawTransactionReceiptByHash', 'rootlight_getHeaders', 'rootlight_getWitness', 'rootlight_getBlockWitness'];
 
-/** The newest block with another state root, and the hash that follows from it. */
+/** The position of the state root among a header's fields. */
+const STATE_ROOT = 3;
+
+/** The newest block with another state root, its bytes reversed, and the hash that follows from it. */
 async function madeUp(exchange: Exchange, number: string): Promise<{ stateRoot: string; hash: string }> {
   const raw = String(await claim(exchange, 'rsk_getRawBlockHeaderByNumber', number));
   const items = decodeList(fromHex(raw)).slice();
-  const root = (items[3] ?? new Uint8Array()).slice().reverse();
-  items[3] = root;
+  const root = (items[STATE_ROOT] ?? new Uint8Array()).slice().reverse();
+  items[STATE_ROOT] = root;
   return { stateRoot: toHex(root), hash: toHex(readHeader(encodeList(items)).hash) };
 }
 
+/** The lie about a whole block. */
 function block(exchange: Exchange, head: string): (call: Call, reply: Reply) => Promise<Reply> {
   const made = madeUp(exchange, head);
   return async (call, reply) => {

@@ -1,17 +1,20 @@
-// Facts about each network. Work is real on the main network only, and no text may claim it of another one.
+// Facts about each network for the page's texts. Only blocks of the main network need costly work, and no text may claim that of another network.
 import type { ProviderOptions } from '../../../pkg/index.js';
 
+/** A network as the page describes it. */
 export interface Network {
+  /** Its name in the package's option `network`. */
   readonly option: ProviderOptions['network'];
   readonly name: string;
-  /** The worth of a header's proof of work, in a sentence. */
+  /** What a header's proof of work costs, in a sentence. */
   readonly work: string;
-  /** The same as a short step of a ladder. */
+  /** The same as a step of the ladder from the work to an answer (ladder.ts). */
   readonly step: string;
   /** Whether work costs something. */
   readonly isMined: boolean;
 }
 
+/** The networks by chain id. */
 const NETWORKS: Readonly<Record<number, Network>> = {
   30: {
     option: 'mainnet', name: 'Rootstock', isMined: true, step: 'Bitcoin miners worked on a header',
@@ -31,6 +34,8 @@ const NETWORKS: Readonly<Record<number, Network>> = {
   },
 };
 
+/** The network of a chain id; `undefined` for a chain id of no network. */
 export const networkOf = (chainId: number): Network | undefined => NETWORKS[chainId];
 
+/** The network's name, or the chain id in words. */
 export const networkName = (chainId: number): string => NETWORKS[chainId]?.name ?? `chain ${chainId}`;

@@ -1,4 +1,5 @@
-// A light client on a source, and what it asked its upstream.
+// The page's light client on its source of data: proven answers, unchecked answers of the upstream for comparison, and what the client has
+// asked the upstream for.
 import type { Answer, Evidence, Provider, SyncProgress } from '../../../pkg/index.js';
 import { fromHex, quantity, toBig, toHex } from '../bytes.ts';
 import { decodeList } from '../proof/rlp.ts';
@@ -6,7 +7,7 @@ import { type Served, servedOf } from './served.ts';
 import { claim, type Call, through, toTransport, without } from './upstream.ts';
 import type { Source } from './source.ts';
 
-/** Methods that answer with many proofs at once. The page leaves them out, so that it can show each proof. */
+/** Methods that answer with many proofs at once. The page hides them from the client, which then requests single proofs that the page can show. */
 const BUNDLES = ['rootlight_getWitness', 'rootlight_getBlockWitness'];
 
 /** Where a chain starts. */
@@ -17,25 +18,31 @@ export interface Start {
   readonly time: number;
 }
 
-/** The basis of a block of the chain: `rootlight_verification`, and where the chain starts. */
+/** The evidence for a block of the chain: the result of `rootlight_verification`, and where the chain starts. */
 export interface Verification extends Evidence {
   readonly began: Start | null;
 }
 
 /** The position of the time among a header's fields. */
-const TIME = 11;
+const TIME_FIELD = 11;
 
+/** What the client reports of an upstream (`rootlight_upstreams`). */
 export interface UpstreamReport {
   readonly name: string;
+  /** The newest block that it announces, `0x` hexadecimal. */
   readonly announced: string | null;
+  /** Why it is not asked at present. */
   readonly resting: string | null;
   readonly latencyMillis: number | null;
   readonly demerits: number;
+  /** Number of lies that were caught. */
   readonly lies: number;
+  /** Whether it proves state; `null` if it was not asked yet. */
   readonly stateProofs: boolean | null;
   readonly misbehaviour: readonly { readonly method: string; readonly rule: string; readonly lie: boolean }[];
 }
 
+/** A block as `eth_getBlockByNumber` returns it, with the hashes of its transactions. */
 export interface Block {
   readonly number: string;
   readonly hash: string;
@@ -56,22 +63,28 @@ export interface Block {
   readonly hashForMergedMining: string;
 }
 
-/** Whether an upstream means the proven block by a number, another one that is proven, too, or one that is not proven. */
+/** The block that an upstream means by a number: the `same` as the proven one, an `other` that is proven too, or one that is `unproven`. */
 export type Branch = 'same' | 'other' | 'unproven';
 
+/** A light client on a source. A change of the source makes a new session. */
 export class Session {
   readonly source: Source;
-  /** Storage cells that the client had to see, by contract: what its execution of calls read. */
+  /** Storage cells of which the client requested proofs, by contract: those that the calls which it executed have read. */
   readonly cells = new Map<string, Set<string>>();
+  /** Listeners to new heads. */
   private readonly listeners = new Set<(head: number) => void>();
   private provider: Provider | undefined;
+  /** Aborted when the session is closed. */
   private readonly ended = new AbortController();
+  /** Answers of the upstream that differ from proven ones, as texts. */
   private readonly differences = new Set<string>();
+  /** Listeners to other changes. */
   private readonly changes = new Set<() => void>();
+  /** The number of the newest proven block. */
   head = 0;
-  /** The number of the block that the chain starts from if that block is trusted, as far as it was asked for. */
+  /** The number of the block at which the chain starts, if that block is trusted; `undefined` also before {@link verification} was called. */
   trusted: number | undefined;
-  /** Whether no upstream proves state; false also while none has been asked. */
+  /** Whether no upstream proves state; false also before an upstream was asked. */
   lacksState = false;
 
   constructor(source: Source) {
@@ -94,6 +107,7 @@ export class Session {
     await this.request('eth_subscribe', 'newHeads');
   }
 
+  /** Notes the storage cells of a request for a proof. */
   private note({ method, params }: Call): void {
     if (method !== 'eth_getProof' || !Array.isArray(params[1])) return;
     const contract = String(params[0]).toLowerCase();
@@ -102,7 +116,7 @@ export class Session {
     this.cells.set(contract, cells);
   }
 
-  /** Tells listeners if the head has changed. */
+  /** Calls the listeners if the head has changed. */
   private async look(): Promise<void> {
     const head = Number(await this.request('eth_blockNumber'));
     if (head === this.head && this.head !== 0) return;
@@ -110,21 +124,23 @@ export class Session {
     for (const listener of this.listeners) listener(head);
   }
 
+  /** Calls `listener` with each new head. */
   onHead(listener: (head: number) => void): void {
     this.listeners.add(listener);
   }
 
-  /** Listens to what is not a new block: a lie that was caught, or that the upstream proves no state. */
+  /** Calls `listener` for other changes: a lie was caught, or the upstream turned out to prove no state. */
   onChange(listener: () => void): void {
     this.changes.add(listener);
   }
 
-  /** Notes that the upstream said something that differs from a proven answer. */
+  /** Records a lie: an answer of the upstream that differs from a proven answer. The same text counts once. */
   caught(difference: string): void {
     this.differences.add(difference);
     for (const listener of this.changes) listener();
   }
 
+  /** The client's reports of its upstreams. */
   upstreams(): Promise<UpstreamReport[]> {
     return this.request('rootlight_upstreams') as Promise<UpstreamReport[]>;
   }
@@ -135,19 +151,20 @@ export class Session {
     return servedOf(await this.claim('rootlight_upstreams').catch(() => undefined));
   }
 
-  /** How many lies were caught: those in proofs, and those beside proven answers. */
+  /** The number of lies that were caught: in proofs, and by comparison with proven answers. */
   async lies(): Promise<number> {
     const reports = await this.upstreams().catch(() => []);
     return reports.reduce((sum, { lies }) => sum + lies, this.differences.size);
   }
 
   /**
-   * The block that the upstream means by the number of a proven one. Another hash excuses the upstream only if a block with that hash is
-   * proven at that height, because anybody can name a hash. An upstream that names none is held to what it says.
+   * Whether the upstream means a proven block by its number, or another one. Another hash excuses an answer that differs only if a block with
+   * that hash is proven at that height, because anybody can make up a hash. An upstream that states no hash means the proven block.
    */
   async branchAt({ number, hash }: Block): Promise<Branch> {
     const claimed = (await this.claim('eth_getBlockByNumber', number, false).catch(() => null)) as Partial<Block> | null;
     if (typeof claimed?.hash !== 'string' || claimed.hash === hash || !/^0x[0-9a-f]{64}$/i.test(claimed.hash)) return 'same';
+    // A made-up block is caught as a lie while it is requested.
     const before = await this.lies();
     try {
       const other = (await this.request('eth_getBlockByHash', claimed.hash, false)) as Block | null;
@@ -157,12 +174,12 @@ export class Session {
     }
   }
 
-  /** Whether the upstream mines on request. Light clients and nodes of public networks do not know the methods of development chains. */
+  /** Whether the upstream mines on request, which only development chains do. */
   makesBlocks(): Promise<boolean> {
     return this.claim('anvil_getAutomine').then((answer) => typeof answer === 'boolean', () => false);
   }
 
-  /** A proven answer. */
+  /** The result of a proven answer. */
   async request(method: string, ...params: readonly unknown[]): Promise<unknown> {
     return (await this.answer(method, ...params)).result;
   }
@@ -178,22 +195,23 @@ export class Session {
     return claim(this.source.exchange, method, ...params);
   }
 
+  /** The proven block of a number; null if there is none. */
   block(number: string): Promise<Block | null> {
     return this.request('eth_getBlockByNumber', number, false) as Promise<Block | null>;
   }
 
-  /** What a block rests on. A number names the block of the chain, a hash also one off the chain. */
+  /** The evidence for a block. A number or tag names a block of the chain, a hash also one off the chain. */
   async verification(block: string | { readonly blockHash: string }): Promise<Verification | null> {
     const evidence = (await this.request('rootlight_verification', block)) as Evidence | null;
     return evidence && { ...evidence, began: await this.began(evidence.start) };
   }
 
-  /** When a block was made, in seconds since 1970, and its Bitcoin header. The client has recent headers, so that nothing is asked for. */
+  /** When a block was made, in seconds since 1970, and its Bitcoin header. The client has recent headers in memory. */
   async header(number: number): Promise<{ readonly time: number; readonly bitcoin: string } | undefined> {
     const raw = await this.request('rsk_getRawBlockHeaderByNumber', quantity(number)).catch(() => undefined);
     if (typeof raw !== 'string') return undefined;
     const fields = decodeList(fromHex(raw));
-    return { time: Number(toBig(fields[TIME] ?? new Uint8Array())), bitcoin: toHex(fields.at(-1) ?? new Uint8Array()) };
+    return { time: Number(toBig(fields[TIME_FIELD] ?? new Uint8Array())), bitcoin: toHex(fields.at(-1) ?? new Uint8Array()) };
   }
 
   /** Where the chain starts. */

@@ -1,4 +1,4 @@
-// Where the data comes from: the server that this page came from, or a development chain in this tab.
+// The sources of the page's data: the server that sent this page (here), or a development chain in this tab (tab.ts).
 import type { ChainProvider } from '../../../pkg/dev.js';
 import { createProvider, httpTransport, type Provider, type ProviderOptions, type SyncProgress, type Transport } from '../../../pkg/index.js';
 import { serverKey } from './key.ts';
@@ -16,14 +16,15 @@ export interface Source {
   readonly exchange: Exchange;
   /** The development chain of this tab, if the source is one. */
   readonly chain?: ChainProvider;
-  /** A token on the chain, to begin with. */
+  /** A token on the chain, as a first example. */
   readonly token?: string;
-  /** An account to begin with. */
+  /** An account, as a first example. */
   readonly account?: string;
-  /** The upstreams of a server that is a light client itself, as it named them at first. */
+  /** The upstreams of a server that is a light client itself, as its first answer names them. */
   readonly served: readonly Served[];
-  /** The trusted parts of the light client, in words. */
+  /** The block or rule that the light client trusts, in words. */
   readonly trusts: string;
+  /** Starts a light client on these transports. */
   readonly start: (transports: readonly Transport[], more?: Partial<ProviderOptions>) => Promise<Provider>;
 }
 
@@ -34,9 +35,9 @@ const BRIDGE = '0x0000000000000000000000000000000001000006';
 export const serverAddress = (): URL => new URL(`./${encodeURIComponent(serverKey())}`, new URL(location.pathname, location.origin));
 
 /** Milliseconds after which a light client of a development chain gives up: such chains are short. */
-const PATIENCE = 10_000;
+const START_TIMEOUT = 10_000;
 
-/** Options that differ by network. A light client of a development chain begins at the block 0 that its upstreams show. */
+/** The options of a light client on a network, and in words what it trusts. On a development chain it starts at the block 0 that its upstreams show. */
 export function settings(chainId: number): [Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string] {
   const network = networkOf(chainId)?.option;
   if (!network) throw new Trouble('network', String(chainId));
@@ -44,29 +45,30 @@ export function settings(chainId: number): [Pick<ProviderOptions, 'network'> & P
     return [{ network, pollSeconds: 10 }, 'the heaviest chain of the last two days, by Bitcoin’s proof of work alone'];
   }
   if (network !== 'regtest') return [{ network, pollSeconds: 10 }, 'the newest block that is built into this program'];
-  return [{ network, pollSeconds: 0.5, store: null, timeout: PATIENCE }, 'block 0 of this development chain, as the node shows it'];
+  return [{ network, pollSeconds: 0.5, store: null, timeout: START_TIMEOUT }, 'block 0 of this development chain, as the node shows it'];
 }
 
 /** Milliseconds that a server may take for its first answers. */
-const FIRST = 10_000;
+const FIRST_TIMEOUT = 10_000;
 
-/** The server that this page came from; a {@link Trouble} if it gives no chain that can be proven. */
+/** The server that sent this page as a source; throws a {@link Trouble} if it serves no chain that can be proven. */
 export async function serverSource(): Promise<Source> {
   if (!/^https?:$/.test(location.protocol)) throw new Trouble('absent', 'the page is a file');
-  const exchange = overTransport(httpTransport(serverAddress(), { timeout: FIRST }));
-  // In one request: on most ways a round trip takes longer than the answers.
+  const exchange = overTransport(httpTransport(serverAddress(), { timeout: FIRST_TIMEOUT }));
+  // In one request: over most connections a round trip takes longer than the answers.
   const asked = claims(exchange, 'eth_chainId', 'rootlight_syncStatus', 'eth_syncing', 'eth_accounts', 'rootlight_upstreams');
-  const [answer, own, syncing, accounts, upstreams] = await asked.catch((error) => { throw troubleOf(error); });
+  const [answer, syncStatus, syncing, accounts, upstreams] = await asked.catch((error) => { throw troubleOf(error); });
   if (answer === undefined) throw new Trouble('down', 'it does not say which chain it serves');
   const chainId = Number(answer);
   if (!networkOf(chainId)) throw new Trouble('network', String(chainId || answer).slice(0, 40));
-  const progress = synchronizing(own ?? syncing);
+  const progress = synchronizing(syncStatus ?? syncing);
   if (progress) throw new Trouble('syncing', 'the server synchronizes', progress);
   const [options, trusts] = settings(chainId);
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
   return { kind: 'server', name: location.host, chainId, exchange, trusts, start, served: servedOf(upstreams), account: Array.isArray(accounts) && typeof accounts[0] === 'string' ? accounts[0] : BRIDGE };
 }
 
+/** How far synchronization is, from 0 to 1. */
 export const progressOf = (progress: SyncProgress): number => {
   const all = progress.highestBlock - progress.startingBlock;
   return all <= 0 ? 0 : Math.min(1, (progress.currentBlock - progress.startingBlock) / all);

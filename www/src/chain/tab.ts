@@ -6,7 +6,7 @@ import { tokenDeployment } from '../contracts/samples.ts';
 import { settings, type Source } from './source.ts';
 import { overChain } from './upstream.ts';
 
-/** Fills a new chain with some things to look at. Returns the token. */
+/** Fills a new chain with a token and some payments, as examples. Returns the token and an account that has some of it. */
 async function furnish(chain: ChainProvider): Promise<{ account: string; token: string }> {
   const ask = (method: string, ...params: unknown[]) => chain.request({ method, params });
   const [first = '', second = '', third = ''] = (await ask('eth_accounts')) as string[];
@@ -23,7 +23,7 @@ async function furnish(chain: ChainProvider): Promise<{ account: string; token: 
   return { account: second, token };
 }
 
-/** Starts a chain in a worker, or on this thread if the browser starts no worker, which is the error without a code. */
+/** Starts a chain in a worker, or on this thread if the browser starts no worker: the package's error has no code then. */
 const started = (options: DevChainOptions): Promise<ChainProvider> =>
   createDevChain({ ...options, worker: 'dedicated' }).catch((error: { code?: unknown }) => (error.code === undefined ? createDevChain(options) : Promise.reject(error)));
 
@@ -33,9 +33,9 @@ export const forkOf = (url: URL, block: { number: number; hash: string }, unprov
 /** A development chain in this tab, with a light client beside it that does not trust it. */
 export async function tabSource(): Promise<Source> {
   const chain = await started({ blockTime: 0 });
-  const things = await furnish(chain);
+  const examples = await furnish(chain);
   const exchange = overChain(chain);
   const [options, trusts] = settings(33);
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
-  return { kind: 'tab', name: 'the chain in this tab', chainId: 33, exchange, chain, trusts, start, served: [], ...things };
+  return { kind: 'tab', name: 'the chain in this tab', chainId: 33, exchange, chain, trusts, start, served: [], ...examples };
 }

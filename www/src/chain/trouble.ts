@@ -1,15 +1,21 @@
-// Why a server gives no chain that can be proven. An absent answer is never taken for another answer.
+// Why a server serves no chain that can be proven, for the banner of the page (banner.ts).
 import { serverKey } from './key.ts';
 
+/**
+ * `key`: the server requires an API key; `refused`: it refuses the key; `down`: it does not answer; `hanging`: it takes requests and does not
+ * answer; `syncing`: it synchronizes; `network`: its chain is none of Rootstock; `absent`: there is no node; `unproven`: it answers, and no proof
+ * of its chain holds.
+ */
 export type TroubleKind = 'key' | 'refused' | 'down' | 'hanging' | 'syncing' | 'network' | 'absent' | 'unproven';
 
-/** How far a server is that synchronizes, as the server says it. */
+/** How far a server that synchronizes is, as it states itself: block numbers. */
 export interface Progress {
   readonly current: number;
   readonly highest: number;
   readonly secondsLeft: number | undefined;
 }
 
+/** The error of a source that cannot be used. */
 export class Trouble extends Error {
   readonly kind: TroubleKind;
   readonly progress: Progress | undefined;
@@ -21,8 +27,8 @@ export class Trouble extends Error {
   }
 }
 
-/** Statuses of servers of files, which take no POST. */
-const FILES = new Set([404, 405, 501]);
+/** HTTP statuses of servers of plain files, which accept no POST. */
+const FILE_SERVER = new Set([404, 405, 501]);
 
 /** The trouble of a server, from an exchange's error. */
 export function troubleOf(error: unknown): Trouble {
@@ -30,15 +36,15 @@ export function troubleOf(error: unknown): Trouble {
   const text = error instanceof Error ? error.message : String(error);
   const status = Number(/HTTP status (\d+)/.exec(text)?.[1] ?? 0);
   if (status === 401 || status === 403) return new Trouble(serverKey() === '' ? 'key' : 'refused', `HTTP status ${status}`);
-  if (FILES.has(status)) return new Trouble('absent', `HTTP status ${status}`);
+  if (FILE_SERVER.has(status)) return new Trouble('absent', `HTTP status ${status}`);
   if (status > 0) return new Trouble('down', `HTTP status ${status}`);
   if (error instanceof DOMException && error.name === 'TimeoutError') return new Trouble('hanging', 'no answer within 10 s');
   if (error instanceof SyntaxError) return new Trouble('absent', 'something answers there, but not as a node does');
   return new Trouble('down', 'nobody answers there');
 }
 
-/** Blocks that a server may lack and still be of use. */
-const BEHIND = 120;
+/** Number of blocks, about an hour, by which a server may be behind and still be of use. */
+const MOST_BEHIND = 120;
 
 /** How far a server is by its answer to `rootlight_syncStatus` or `eth_syncing`, if the answer says that it is not ready. */
 export function synchronizing(answer: unknown): Progress | undefined {
@@ -46,7 +52,7 @@ export function synchronizing(answer: unknown): Progress | undefined {
   if (!status || typeof status !== 'object' || status['synced'] === true) return undefined;
   const [current, highest] = [Number(status['currentBlock']), Number(status['highestBlock'])];
   if (!Number.isSafeInteger(current) || !Number.isSafeInteger(highest)) return undefined;
-  if (highest > 0 && highest - current <= BEHIND) return undefined;
+  if (highest > 0 && highest - current <= MOST_BEHIND) return undefined;
   const left = status['secondsLeft'];
   return { current, highest, secondsLeft: typeof left === 'number' ? left : undefined };
 }

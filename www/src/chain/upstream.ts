@@ -1,6 +1,7 @@
-// The upstreams of the light client: functions that answer JSON-RPC, and wrappers around them.
+// Upstreams of the light client as functions that answer JSON-RPC calls, and wrappers that hide or change answers.
 import type { Provider, Transport } from '../../../pkg/index.js';
 
+/** A JSON-RPC request. */
 export interface Call {
   readonly jsonrpc: '2.0';
   readonly id: number;
@@ -8,6 +9,7 @@ export interface Call {
   readonly params: readonly unknown[];
 }
 
+/** A JSON-RPC response. */
 export interface Reply {
   readonly jsonrpc: '2.0';
   readonly id: number;
@@ -15,15 +17,16 @@ export interface Reply {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** Answers calls in their order. */
+/** Answers calls with replies in the same order. */
 export type Exchange = (calls: readonly Call[]) => Promise<Reply[]>;
 
 /** The error of an upstream that was asked directly. */
 class UpstreamError extends Error {}
 
+/** The reply to a call whose method the upstream does not have. */
 const notFound = ({ id }: Call): Reply => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
 
-/** A chain in this tab. */
+/** The exchange with a development chain in this tab. */
 export function overChain(chain: Pick<Provider, 'request'>): Exchange {
   const one = ({ id, method, params }: Call): Promise<Reply> =>
     chain.request({ method, params }).then(
@@ -33,7 +36,7 @@ export function overChain(chain: Pick<Provider, 'request'>): Exchange {
   return (calls) => Promise.all(calls.map(one));
 }
 
-/** A server, through a transport of the package. */
+/** The exchange with a server, through a transport of the package. */
 export function overTransport(transport: Transport): Exchange {
   return async (calls) => {
     const single = calls.length === 1;
@@ -46,7 +49,7 @@ export function overTransport(transport: Transport): Exchange {
   };
 }
 
-/** Answers "method not found" for some methods. */
+/** Wraps an exchange: it answers "method not found" for some methods. */
 export function without(exchange: Exchange, methods: readonly string[]): Exchange {
   return async (calls) => {
     const passed = calls.filter(({ method }) => !methods.includes(method));
@@ -55,7 +58,7 @@ export function without(exchange: Exchange, methods: readonly string[]): Exchang
   };
 }
 
-/** Shows each call and its reply to a listener, which may put another reply in its place. */
+/** Wraps an exchange: `change` gets each call with its reply, and returns the reply to pass on. */
 export function through(exchange: Exchange, change: (call: Call, reply: Reply) => Reply | Promise<Reply>): Exchange {
   return async (calls) => {
     const replies = await exchange(calls);
@@ -63,7 +66,7 @@ export function through(exchange: Exchange, change: (call: Call, reply: Reply) =
   };
 }
 
-/** The transport that the package takes. */
+/** An exchange as a transport of the package. */
 export function toTransport(exchange: Exchange): Transport {
   return async (body) => {
     const message = JSON.parse(body) as Call | Call[];
@@ -79,7 +82,7 @@ export async function claim(exchange: Exchange, method: string, ...params: reado
   return reply?.result;
 }
 
-/** Asks an upstream for several things in one request, and believes it. An answer that is an error is `undefined`. */
+/** Calls several methods without parameters in one request, and believes the answers. An answer that is an error is `undefined`. */
 export async function claims(exchange: Exchange, ...methods: readonly string[]): Promise<unknown[]> {
   const replies = await exchange(methods.map((method, id) => ({ jsonrpc: '2.0', id, method, params: [] })));
   return replies.map(({ result }) => result);

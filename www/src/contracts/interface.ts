@@ -1,35 +1,39 @@
-// A contract's functions from the JSON that compilers write (the ABI).
+// Reads a contract's functions from the JSON that compilers write (the ABI), for forms with a field for each argument.
 import { InputError } from '../bytes.ts';
 
+/** A function of a contract, or its constructor. */
 export interface ContractFunction {
   readonly name: string;
   readonly inputs: readonly { readonly name: string; readonly type: string }[];
-  /** Whether asking is enough: the function changes nothing. */
+  /** Whether the function changes nothing, so that a call without a transaction is enough. */
   readonly reads: boolean;
 }
 
 /** Most characters of an ABI that are read. */
 export const LONGEST = 500_000;
 /** Most functions that are shown. */
-const MOST = 200;
+const MOST_FUNCTIONS = 200;
 
+/** The form of a name. */
 const NAME = /^[A-Za-z_$][\w$]{0,100}$/;
 
-/** The function as `callData` takes it. */
+/** The signature of a function, as `callData` takes it: `transfer(address,uint256)`. */
 export const signatureOf = ({ name, inputs }: ContractFunction): string => `${name}(${inputs.map(({ type }) => type).join()})`;
 
-function one(entry: unknown): ContractFunction | undefined {
+/** The function of an entry of an ABI; `undefined` for events, errors, and names or types in another form. */
+function functionOf(entry: unknown): ContractFunction | undefined {
   const { type, name: given, inputs, stateMutability } = (entry ?? {}) as Record<string, unknown>;
   const name = type === 'constructor' ? type : type === 'function' ? given : undefined;
   if (typeof name !== 'string' || !NAME.test(name)) return undefined;
   const list = Array.isArray(inputs) ? (inputs as Record<string, unknown>[]) : [];
-  const taken = list.map((input) => ({ name: String(input?.['name'] ?? '').slice(0, 60), type: String(input?.['type'] ?? '') }));
-  if (taken.some((input) => !/^[a-z0-9[\]()]{1,40}$/.test(input.type))) return undefined;
-  return { name, inputs: taken, reads: stateMutability === 'view' || stateMutability === 'pure' };
+  const parameters = list.map((input) => ({ name: String(input?.['name'] ?? '').slice(0, 60), type: String(input?.['type'] ?? '') }));
+  if (parameters.some((input) => !/^[a-z0-9[\]()]{1,40}$/.test(input.type))) return undefined;
+  return { name, inputs: parameters, reads: stateMutability === 'view' || stateMutability === 'pure' };
 }
 
-/** A contract as its ABI description: what deploying it takes, and its functions. */
+/** A contract as its ABI describes it. */
 export interface Interface {
+  /** The constructor, which takes the arguments of a deployment. */
   readonly creation: ContractFunction | undefined;
   readonly functions: readonly ContractFunction[];
 }
@@ -48,8 +52,8 @@ export function interfaceOf(text: string): Interface {
   }
   const list = Array.isArray(parsed) ? parsed : (parsed as { abi?: unknown } | null)?.abi;
   if (!Array.isArray(list)) throw new InputError('there is no list of functions in this JSON');
-  const found = list.map(one).filter((each) => each !== undefined);
-  const functions = found.filter(({ name }) => name !== 'constructor').slice(0, MOST);
+  const found = list.map(functionOf).filter((each) => each !== undefined);
+  const functions = found.filter(({ name }) => name !== 'constructor').slice(0, MOST_FUNCTIONS);
   if (functions.length === 0) throw new InputError('this ABI names no function');
   return { creation: found.find(({ name }) => name === 'constructor'), functions };
 }

@@ -1,5 +1,6 @@
-// Contracts that are part of every Rootstock node: their code is the node's program, so that the chain shows none.
+// Descriptions of native contracts, which are part of every Rootstock node: the chain has no code of them.
 
+/** Descriptions by address. The Bridge and REMASC are Rootstock's own; addresses 1 to 9 are those of Ethereum. */
 const NAMES: Readonly<Record<string, string>> = {
   '0x0000000000000000000000000000000001000006': 'the Bridge, a native contract: it holds the bitcoins of the two-way peg',
   '0x0000000000000000000000000000000001000008': 'REMASC, a native contract: it shares the fees among the miners',

@@ -1,4 +1,4 @@
-// Why contracts refuse, in words.
+// Says in words why a chain or a contract refused a call or a transaction.
 import { InputError, safeText } from '../bytes.ts';
 import { NO_REASON, reasonOf, reverts } from '../words.ts';
 import { text } from './abi.ts';

@@ -1,9 +1,9 @@
-// Contracts of the page, as assembly that visitors can read and change.
+// The page's own contracts, a token and a counter, as assembly that visitors can read and change (assemble.ts).
 import { digits, toHex } from '../bytes.ts';
 import { TRANSFER } from './abi.ts';
 import { assemble, deployment } from './assemble.ts';
 
-/** Instructions that return a text. */
+/** Instructions that return a text, in the form of the ABI. */
 function textAnswer(text: string): string {
   const bytes = new TextEncoder().encode(text);
   const parts = digits(bytes).match(/.{1,64}/g) ?? [];
@@ -11,8 +11,10 @@ function textAnswer(text: string): string {
   return [`PUSH 32 PUSH 0 MSTORE PUSH ${bytes.length} PUSH 32 MSTORE`, ...stores, `PUSH ${64 + 32 * parts.length} PUSH 0 RETURN`].join('\n  ');
 }
 
+/** Instructions that return the number on top of the stack. */
 const NUMBER_ANSWER = 'PUSH 0 MSTORE PUSH 32 PUSH 0 RETURN';
 
+/** Tokens that exist, with 18 decimals. */
 export const SUPPLY = 1_000_000n * 10n ** 18n;
 
 /** A token (ERC-20 without allowances). The balance of a holder is in the storage cell with the number of its address. */
@@ -44,6 +46,7 @@ transfer:
   PUSH 1 ${NUMBER_ANSWER}
 `;
 
+/** A contract that counts. */
 export const COUNTER = `; Counts: increment() adds one and logs it, number() tells how far it is.
 PUSH 0 CALLDATALOAD PUSH 0xe0 SHR
 DUP1 PUSH 0xd09de08a EQ PUSH @increment JUMPI
@@ -60,7 +63,8 @@ increment:
 number: PUSH 0 SLOAD ${NUMBER_ANSWER}
 `;
 
-const entry = (name: string, inputs: readonly (readonly [string, string])[], view: boolean) => (
+/** A function as an ABI describes it; `view` if it changes nothing. */
+const entry = (name: string, inputs: readonly (readonly [type: string, name: string])[], view: boolean) => (
   { type: 'function', name, stateMutability: view ? 'view' : 'nonpayable', inputs: inputs.map(([type, of]) => ({ type, name: of })) });
 
 /** The ABIs of both contracts, as a compiler would write them. */

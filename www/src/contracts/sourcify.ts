@@ -1,13 +1,14 @@
-// The functions of a contract from a Sourcify server that the operator of this page's server names. Nothing of them is proven.
+// Gets the functions of a contract from a Sourcify server, a register of contracts' source code. The operator of this page's server may name one.
+// The functions are not proven.
 import { type ContractFunction, functionsOf, LONGEST } from './interface.ts';
 
-/** The header of this page's own address that names the server; the policy of the page allows no other one. */
+/** The HTTP header of this page in which its server names the Sourcify server. The page's security policy allows no other one. */
 const HEADER = 'x-rootlight-sourcify';
 
-/** Milliseconds that the server may take. */
-const PATIENCE = 15_000;
+/** Milliseconds that the Sourcify server may take. */
+const TIMEOUT = 15_000;
 
-/** The server's address; undefined if the operator names none. */
+/** The Sourcify server's address; undefined if the operator names none. */
 export async function sourcifyAddress(): Promise<URL | undefined> {
   const own = await fetch(location.pathname, { method: 'HEAD', cache: 'no-store' }).catch(() => undefined);
   const named = own?.headers.get(HEADER) ?? '';
@@ -29,11 +30,11 @@ async function textOf(response: Response): Promise<string> {
   }
 }
 
-/** The functions that the server publishes for a contract; an error says why there are none. */
+/** The functions that the Sourcify server publishes for a contract; the error says why there are none. */
 export async function publishedFunctions(server: URL, chainId: number, address: string): Promise<readonly ContractFunction[]> {
-  const place = `${server.href.replace(/\/$/, '')}/v2/contract/${chainId}/${address}?fields=abi`;
+  const endpoint = `${server.href.replace(/\/$/, '')}/v2/contract/${chainId}/${address}?fields=abi`;
   const failed = (reason: string) => new Error(`${server.host} gives no functions: ${reason}`);
-  const response = await fetch(place, { credentials: 'omit', referrerPolicy: 'no-referrer', redirect: 'error', signal: AbortSignal.timeout(PATIENCE) })
+  const response = await fetch(endpoint, { credentials: 'omit', referrerPolicy: 'no-referrer', redirect: 'error', signal: AbortSignal.timeout(TIMEOUT) })
     .catch((error: unknown) => { throw failed(error instanceof DOMException && error.name === 'TimeoutError' ? 'no answer within 15 s' : 'nobody answers there, or pages of this server are not allowed'); });
   if (response.status === 404) throw failed('nobody has published this contract there. Paste the ABI from its author');
   if (!response.ok) throw failed(`HTTP status ${response.status}`);

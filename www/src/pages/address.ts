@@ -1,4 +1,4 @@
-// An account or a contract: what it has, and what it answers.
+// The page of an address: an account or a contract, its proven state, and forms for the contract's functions.
 import type { Session } from '../chain/session.ts';
 import { fromHex, grouped, rbtc, toAddress, toHex, word256 } from '../bytes.ts';
 import { isToken } from '../contracts/decimals.ts';
@@ -14,6 +14,7 @@ import { bytesView, copyButton, factsView, headingView, link, miningProof, rests
 /** Characters of a contract's code that are written out; the button copies all. */
 const WRITTEN = 20_000;
 
+/** The Keccak-256 hash of code. */
 const hashOf = (code: string): string => toHex(keccak(fromHex(code)));
 
 /** The proven code of a contract, with its bytes folded. */
@@ -26,16 +27,18 @@ const codeView = (code: string): HTMLElement => el('section', { class: 'card', '
   el('details', {}, el('summary', {}, 'Its bytes'), bytesView(code.length > WRITTEN ? `${code.slice(0, WRITTEN)}…` : code)),
   el('div', { class: 'row' }, copyButton(code, 'Copy the code')));
 
-/** Leads to the page of a token, once the contract has answered as one. */
+/** A link to the page of a token, which appears once the contract has answered as a token does. */
 function tokenLink(session: Session, address: string): HTMLElement {
-  const place = el('span');
+  const slot = el('span');
   void isToken(session, address).catch(() => false).then((yes) => {
-    place.dataset['token'] = String(yes);
-    if (yes) put(place, ' · ', link('token', address, 'as a token'));
+    // Tests wait for this mark.
+    slot.dataset['token'] = String(yes);
+    if (yes) put(slot, ' · ', link('token', address, 'as a token'));
   });
-  return place;
+  return slot;
 }
 
+/** Makes the page; `id` is the address. */
 export async function addressPage(session: Session, id = ''): Promise<HTMLElement> {
   const address = toAddress(id);
   const block = await pinned(session);

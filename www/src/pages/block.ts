@@ -1,4 +1,4 @@
-// A block: what is in it, and why it counts.
+// The page of a block: its header's facts, its transactions, and the steps of its proof of work.
 import { networkOf } from '../chain/networks.ts';
 import type { Block, Session } from '../chain/session.ts';
 import { ago, digits, grouped, InputError, quantity, safeText, short } from '../bytes.ts';
@@ -28,10 +28,11 @@ export async function blockOf(session: Session, id: string): Promise<Block> {
   return block;
 }
 
-/** That a block is not on the chain, and which block is. */
+/** A note that a block is not on the chain, with a link to the block at this height that is. */
 const asideView = ({ number }: Block): HTMLElement => el('p', { class: 'note warn', id: 'aside' },
   'This block is not on the chain: the heaviest chain has ', link('block', String(Number(number)), 'another block at this height'), '. What happened in this one counts only if blocks of the chain have it, too.');
 
+/** The steps from the work to the block, and the blocks on top. `isAside`: the block is not on the chain. */
 function steps(session: Session, block: Block, proof: MiningProof | undefined, isAside: boolean, depth: number): Step[] {
   const above: Step = isAside
     ? { title: 'Not on the chain: no block of it is on top', holds: false, open: () => [asideView(block)] }
@@ -53,16 +54,17 @@ function steps(session: Session, block: Block, proof: MiningProof | undefined, i
   ];
 }
 
+/** Makes the page; `id` is a number, a hash or `latest`. */
 export async function blockPage(session: Session, id = 'latest'): Promise<HTMLElement> {
   const block = await blockOf(session, id);
   const number = Number(block.number);
-  // A hash may be that of a block off the chain, about which the number says nothing.
+  // Asked by hash if the visitor gave one: a block off the chain cannot be asked for by its number.
   const isByHash = id === block.hash;
   const question: [string, string, boolean] = isByHash ? ['eth_getBlockByHash', block.hash, false] : ['eth_getBlockByNumber', block.number, false];
   const [verification, proof, claim] = await Promise.all([session.verification({ blockHash: block.hash }), miningProof(session, block), said(session, ...question)]);
   const isAside = verification?.canonical === false;
-  const told = claim as Partial<Block> | null | undefined;
-  const line = (name: string, key: keyof Block) => ({ name, claimed: told ? heard(told[key] ?? 0, safeText) : undefined, proven: String(block[key]) });
+  const answered = claim as Partial<Block> | null | undefined;
+  const line = (name: string, key: keyof Block) => ({ name, claimed: answered ? heard(answered[key] ?? 0, safeText) : undefined, proven: String(block[key]) });
   const compared = await comparison(session, { lines: [line('Hash', 'hash'), line('State', 'stateRoot'), line('Time', 'timestamp')], block }, !isByHash);
   const { transactions } = block;
   const isMined = networkOf(session.source.chainId)?.isMined ?? false;
@@ -87,7 +89,7 @@ export async function blockPage(session: Session, id = 'latest'): Promise<HTMLEl
     proof && el('section', { class: 'card', 'aria-label': 'Proof of work' }, el('h2', {}, 'Proof of work'), drawing(proof, isMined)));
 }
 
-/** The proof of work with all its bytes, folded. */
+/** The drawing of the proof of work with all its bytes, folded; made when it is opened. */
 function drawing(proof: MiningProof, isMined: boolean): HTMLElement {
   const body = el('div');
   const folded = el('details', {}, el('summary', {}, 'Byte by byte'), body);

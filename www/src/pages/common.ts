@@ -1,4 +1,5 @@
-// Shared parts of the pages of blocks, transactions and accounts: facts, links, tools, and the first steps from an answer to its proof.
+// Shared parts of the pages of blocks, transactions, accounts, tokens and logs: facts, links, tools, and the first steps from the work to an
+// answer.
 import { serverKey } from '../chain/key.ts';
 import { networkOf } from '../chain/networks.ts';
 import type { Block, Session, Verification } from '../chain/session.ts';
@@ -10,7 +11,7 @@ import { startWords } from '../views/evidence.ts';
 import { asked } from '../views/search.ts';
 import type { Step } from '../views/ladder.ts';
 
-/** A link to a page of its own. */
+/** A link to the page of a block, transaction, address or token. */
 export const link = (kind: 'block' | 'tx' | 'address' | 'token', id: string, text = kind === 'block' ? `#${grouped(Number(id))}` : short(id, 4, 4)): HTMLElement =>
   el('a', { href: `#/${kind}/${id}`, class: 'mono', title: id }, text);
 
@@ -24,12 +25,14 @@ export function copyButton(text: string, label = 'Copy'): HTMLElement {
   return button;
 }
 
+/** The name of a fact, and its value. */
 export type Fact = readonly [string, ...Child[]];
 
+/** Facts as a table of names and values. */
 export const factsView = (...facts: readonly Fact[]): HTMLElement =>
   el('dl', { class: 'facts table' }, ...facts.map(([name, ...value]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value))));
 
-/** The heading of a page: what it is about, and how sure that is. */
+/** The heading of a page: its subject, its hash or address, the level of the answer and the depth of its block. */
 export function headingView(title: string, id: string, verification: Verification | null): HTMLElement {
   const depth = Number(verification?.depth ?? 0);
   return el('header', { class: 'page-head' },
@@ -38,37 +41,44 @@ export function headingView(title: string, id: string, verification: Verificatio
       el('span', { class: 'small' }, ` ${depth === 0 ? 'no block' : `${grouped(depth)} block${depth === 1 ? '' : 's'}`} on top`)])));
 }
 
-/** What an answer rests on, in a line. The page of its block says more. */
+/** A line about the start of the chain below an answer, with a link to the page of its block. */
 export const restsView = ({ number }: Block, verification: Verification | null): HTMLElement | false =>
   verification?.began !== undefined && verification.began !== null && el('p', { class: 'small rests', id: 'rests-on' },
     startWords(verification.began), ' ', el('a', { href: `#/block/${Number(number)}` }, `More on the page of block ${grouped(Number(number))}`));
 
-/** The kind of a proof file for `rootlight verify`. */
+/** A proof as a file, which `rootlight verify` checks. */
 export interface ProofFile {
+  /** The kind of document, as `rootlight verify` names it. */
   readonly subject: 'header' | 'receipt' | 'account';
   readonly document: unknown;
-  /** What the file proves, where the page shows more. */
+  /** What the file proves, if the page shows more than that. */
   readonly covers?: string;
+  /** The name of the file. */
   readonly name: string;
 }
 
+/** Lets the browser save a file. */
 function save({ document: content, name }: ProofFile): void {
   const address = URL.createObjectURL(new Blob([JSON.stringify(content, null, 1)], { type: 'application/json' }));
   el('a', { href: address, download: name }).click();
+  // Later, because the browser reads the file after the click.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** The command that asks the server the same; `undefined` for a chain in the tab, which no command reaches. */
+/** The shell command that sends the same request to the server; `undefined` for a chain in this tab, which no command reaches. */
 function curl(session: Session, method: string, params: readonly unknown[]): string | undefined {
   if (session.source.kind === 'tab') return undefined;
-  const place = new URL(`./${serverKey() ? 'YOUR-KEY' : ''}`, new URL(location.pathname, location.origin));
-  return `curl -sS ${place.href} -H 'content-type: application/json' -d '${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}'`;
+  const server = new URL(`./${serverKey() ? 'YOUR-KEY' : ''}`, new URL(location.pathname, location.origin));
+  return `curl -sS ${server.href} -H 'content-type: application/json' -d '${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}'`;
 }
 
-/** Longest raw answer that is shown. */
-const LONGEST = 20_000;
+/** Most characters of a raw answer that are shown. */
+const MOST_RAW = 20_000;
 
-/** The node's answer, and how to check everything elsewhere. */
+/**
+ * The node's own answer to a question (`claim`), and ways to check the page elsewhere: a proof file and a command. `compared` is the note about a
+ * difference between that answer and the proven one, if there is any.
+ */
 export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [string, ...unknown[]], file?: ProofFile): HTMLElement {
   const [method, ...params] = question;
   const command = curl(session, method, params);
@@ -80,17 +90,17 @@ export function toolsView(session: Session, compared: HTMLElement | false, claim
   return el('section', { class: 'card', 'aria-label': 'What the node said' },
     el('h2', {}, 'What the node said'),
     compared || el('p', { id: 'same' }, claim === undefined || claim === null ? 'Nothing to compare.' : `The same as ${isTrusted ? 'the trusted block' : 'what is proven here'}.`),
-    el('details', {}, el('summary', {}, 'Its raw JSON'), el('pre', { class: 'mono raw', tabindex: '0' }, safeLines(raw.slice(0, LONGEST)))),
+    el('details', {}, el('summary', {}, 'Its raw JSON'), el('pre', { class: 'mono raw', tabindex: '0' }, safeLines(raw.slice(0, MOST_RAW)))),
     el('div', { class: 'row' },
       file && action(isHeader ? 'Header as file' : 'Proof as file', () => save(file)),
       command && copyButton(command, 'Copy as curl')),
     check && el('p', { class: 'small' }, 'The file is checked offline by ', check, '.', file?.covers ? ` ${file.covers}` : ''));
 }
 
-/** Escaped, but with its lines. */
+/** A safe text that keeps its line ends. */
 const safeLines = (text: string): string => text.split('\n').map(safeText).join('\n');
 
-/** The proof of work of a block; `undefined` for blocks that have none that can be shown. */
+/** The proof of work of a block; `undefined` for blocks without one, or with one in an early form that the page cannot draw. */
 export async function miningProof(session: Session, block: Block): Promise<MiningProof | undefined> {
   try {
     const rawHeader = String(await session.request('rsk_getRawBlockHeaderByHash', block.hash));
@@ -103,10 +113,12 @@ export async function miningProof(session: Session, block: Block): Promise<Minin
   }
 }
 
+/** Bytes, written out. */
 export const bytesView = (bytes: Uint8Array | string): HTMLElement => el('p', { class: 'mono break' }, typeof bytes === 'string' ? bytes : toHex(bytes));
+/** An explanation. */
 export const descriptionView = (text: string): HTMLElement => el('p', { class: 'description' }, text);
 
-/** The first two steps of every ladder: the work, and the block that it names. */
+/** The first two steps of every ladder (ladder.ts): the work, and the block that it names. */
 export function workSteps(session: Session, block: Block, proof: MiningProof | undefined): Step[] {
   const number = grouped(Number(block.number));
   if (!proof) {
@@ -115,6 +127,7 @@ export function workSteps(session: Session, block: Block, proof: MiningProof | u
       { title: `Block ${number}`, holds: undefined, open: () => [bytesView(block.hash)] },
     ];
   }
+  // Whether all checks with these names hold.
   const good = (...names: string[]) => proof.checks.every(({ name, holds }) => holds || !names.includes(name));
   const network = networkOf(session.source.chainId);
   return [
@@ -127,20 +140,20 @@ export function workSteps(session: Session, block: Block, proof: MiningProof | u
   ];
 }
 
-/** The third step where state is proven. */
+/** The third step of ladders about state: the state root. */
 export const stateStep = ({ stateRoot }: Block): Step => (
   { title: 'The block names all its state', holds: true, open: () => [descriptionView('The state root in the header of the block: one hash for all accounts.'), bytesView(stateRoot)] });
 
-/** A question whose answer is a page of its own. */
+/** A form that leads to another page; `address` makes the fragment of that page from the fields. */
 export function questionView(button: string, address: () => string, ...fields: Child[]): HTMLElement {
   const wrong = el('div', { 'aria-live': 'polite' });
   return el('div', {}, form({ class: 'form' }, () => asked(wrong, address), ...fields, el('div', {}, el('button', { class: 'button' }, button))), wrong);
 }
 
-/** An error with what to do next, which the page shows below it. */
+/** Adds advice to an error, which the page shows below the error. */
 export const guided = (error: unknown, ...next: Child[]): unknown => Object.assign(Object(error), { next: el('p', { class: 'note' }, ...next) });
 
-/** Leaves out pages' own errors: a part that cannot be made says why at its place. */
+/** Fills `root` with a part of the page when its work has ended, or with the problem: an error of one part does not end the page. */
 export function later(root: HTMLElement, work: Promise<Node>, problem: (error: unknown) => Node): HTMLElement {
   void work.then((made) => fill(root, made), (error) => fill(root, problem(error)));
   return root;

@@ -1,4 +1,4 @@
-// Logs of a contract, or of all: what happened in the newest blocks, and that nothing is left out.
+// The page of logs, of one contract or of all: the logs of the newest blocks, and the proof that none is left out.
 import type { Block, Session } from '../chain/session.ts';
 import { grouped, quantity, toAddress } from '../bytes.ts';
 import { el } from '../dom.ts';
@@ -8,14 +8,15 @@ import { countOf, type Log, logsAnswer, type LogsAnswer, logsQuestion, rangeOf, 
 import { asked } from '../views/search.ts';
 import { bytesView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
-/** In the address: the logs of all contracts. */
+/** The word for all contracts in the page's address. */
 const ALL = 'all';
 
 /** Most blocks whose receipts roots are written out. */
-const ROOTS = 5;
+const MOST_ROOTS = 5;
 
+/** The receipts roots of the blocks with these logs. */
 async function roots(session: Session, logs: readonly Log[]): Promise<HTMLElement> {
-  const numbers = [...new Set(logs.map(({ blockNumber }) => blockNumber))].slice(0, ROOTS);
+  const numbers = [...new Set(logs.map(({ blockNumber }) => blockNumber))].slice(0, MOST_ROOTS);
   const blocks = await Promise.all(numbers.map((number) => session.block(number)));
   return el('div', {}, ...blocks.filter((block) => block !== null).flatMap(({ number, receiptsRoot }) => [el('p', { class: 'small' }, 'Block ', link('block', String(Number(number))), ' names its receipts:'), bytesView(receiptsRoot)]));
 }
@@ -36,6 +37,7 @@ function steps(session: Session, { logs, filter }: LogsAnswer): Step[] {
   ];
 }
 
+/** Makes the page; `contract` is an address or `all`, `count` the number of newest blocks as text. */
 export async function logsPage(session: Session, contract = ALL, count = USUAL): Promise<HTMLElement> {
   const address = contract === ALL || contract === '' ? '' : toAddress(contract);
   const answer = await logsAnswer(session, address, countOf(count));

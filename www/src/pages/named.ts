@@ -1,5 +1,5 @@
-// The pages with addresses of their own, as one file that is loaded last, or when an address names one of them.
-// The bundler puts what the files share into that one, instead of small files.
+// The pages with addresses of their own (router.ts). The bundler makes one file of them, which main.ts loads last, or earlier when an address
+// names one of them. The import of further.ts lets the bundler put code that both share into that file, instead of into small ones.
 import '../further.ts';
 
 export { addressPage } from './address.ts';

@@ -1,4 +1,4 @@
-// A token: how much a holder has of it, computed here from proven state.
+// The page of a token: how much of it a holder has, computed here from proven state.
 import type { Session } from '../chain/session.ts';
 import { safeText, toAddress } from '../bytes.ts';
 import { el, field } from '../dom.ts';
@@ -9,10 +9,10 @@ import { ladderView, type Step } from '../views/ladder.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { bytesView, factsView, guided, headingView, link, miningProof, questionView, restsView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
-/** A token's file is about its contract: a balance is what the contract's code makes of it. */
+/** What the proof file covers: the contract's state. The balance is computed from that state by the contract's code. */
 const COVERS = 'The file proves the account of the token’s contract and the storage cells that its code read; the balance follows by running that code on them.';
 
-/** The last two steps: the cells that the token's code read, and what comes out. */
+/** The last two steps: the storage cells that the token's code read, and the balance that it computed from them. */
 function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tokenAnswer>>): Step[] {
   const count = trails.reduce((sum, { path }) => sum + path.nodes.length, 0);
   const [, { data }] = question;
@@ -25,6 +25,7 @@ function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tok
   ];
 }
 
+/** Makes the page; `holder` is the session's example account if it is empty. */
 export async function tokenPage(session: Session, contract = '', holder = ''): Promise<HTMLElement> {
   const token = toAddress(contract);
   const who = holder === '' ? session.source.account ?? token : toAddress(holder);

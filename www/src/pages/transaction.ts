@@ -1,4 +1,4 @@
-// A transaction: its place in the block, what it did, and the receipt that proves that.
+// The page of a transaction: its position in the block, what it did, and the proof of its receipt.
 import type { Block, Session } from '../chain/session.ts';
 import { equal, fromHex, grouped, InputError, rbtc, safeText, short } from '../bytes.ts';
 import { el } from '../dom.ts';
@@ -31,10 +31,11 @@ interface Receipt {
 /** Most logs that are listed. */
 const LISTED = 100;
 
+/** The result of a transaction in words. */
 const resultOf = ({ status, logs }: Receipt): string => `${status === '0x1' ? 'succeeded' : 'reverted: nothing changed except the fee'} · ${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}`;
 
-/** A node's answer about a receipt, which may be anything. */
-function told(claim: unknown, words: (receipt: Receipt) => string): string | undefined {
+/** A node's answer about a receipt in words. The answer may be any JSON. `undefined` if there is none. */
+function claimWords(claim: unknown, words: (receipt: Receipt) => string): string | undefined {
   if (claim === undefined || claim === null) return undefined;
   try {
     return safeText(words(claim as Receipt));
@@ -55,10 +56,11 @@ function namedStep({ transactions, transactionsRoot, receiptsRoot }: Block, tran
   } };
 }
 
+/** Makes the page. */
 export async function transactionPage(session: Session, hash = ''): Promise<HTMLElement> {
   if (!/^0x[0-9a-f]{64}$/.test(hash)) throw new InputError(`a transaction is 0x and 64 hexadecimal digits, not ${hash.length} characters; 40 digits are an address, a plain number is a block`);
   const receipt = (await session.request('eth_getTransactionReceipt', hash)) as Receipt | null;
-  // The same digits may be a block's.
+  // A block's hash has the same form.
   if (!receipt) return blockPage(session, hash).catch(() => { throw new Error(`no proven block has a transaction or is a block with the hash ${short(hash)}: not known`); });
   const block = await blockOf(session, String(Number(receipt.blockNumber)));
   const [transaction, verification, proof, nodes, raw, claim] = await Promise.all([
@@ -68,16 +70,16 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
   ]);
   const path = follow(block.receiptsRoot, receiptKey(Number(receipt.transactionIndex)), nodes.map(fromHex));
   const bytes = fromHex(raw);
-  // Long values are in the node by their hash, followed by their length.
+  // A trie node has the hash of a long value, followed by its length, in place of the value.
   const holds = equal(valueOf(path), bytes) || equal(valueOf(path).subarray(0, 32), keccak(bytes));
   const decimals = await decimalsIn(session, receipt.logs.slice(0, LISTED));
   const inWords = (log: Log) => meaning(log, decimals);
-  // Words leave bytes out, in which a node may lie.
+  // Logs are compared by all their bytes: words leave some out, in which a node may lie.
   const exactly = ({ address, topics, data }: Log) => [address, ...topics, data].join(' ').toLowerCase();
   const compared = await comparison(session, { block, lines: [
-    { name: 'Result', claimed: told(claim, resultOf), proven: resultOf(receipt) },
-    { name: 'Gas', claimed: told(claim, ({ gasUsed }) => String(Number(gasUsed))), proven: String(Number(receipt.gasUsed)) },
-    { name: 'Logs', claimed: told(claim, ({ logs }) => logs.map(exactly).join()), proven: receipt.logs.map(exactly).join() },
+    { name: 'Result', claimed: claimWords(claim, resultOf), proven: resultOf(receipt) },
+    { name: 'Gas', claimed: claimWords(claim, ({ gasUsed }) => String(Number(gasUsed))), proven: String(Number(receipt.gasUsed)) },
+    { name: 'Logs', claimed: claimWords(claim, ({ logs }) => logs.map(exactly).join()), proven: receipt.logs.map(exactly).join() },
   ] });
   const number = grouped(Number(block.number));
   return el('article', {},

@@ -1,4 +1,4 @@
-// State that the parts of the playground share: the chain, its accounts, its contracts, and the list of events.
+// The state that the parts of the playground share: the development chain, its accounts, its contracts, and the list of events.
 import { grouped, quantity } from '../bytes.ts';
 import { type Child, el } from '../dom.ts';
 import type { Source } from '../chain/source.ts';
@@ -7,6 +7,7 @@ import { TOKEN_ABI } from '../contracts/samples.ts';
 import { refused } from '../contracts/refused.ts';
 import { reverts } from '../words.ts';
 
+/** A receipt as the chain returns it. */
 export interface Receipt {
   readonly status: string;
   readonly blockNumber: string;
@@ -18,6 +19,7 @@ export interface Receipt {
   readonly reason?: string | undefined;
 }
 
+/** A contract of the playground. */
 export interface Deployed {
   readonly name: string;
   readonly address: string;
@@ -28,11 +30,13 @@ export interface Deployed {
 /** Gas of each transaction: enough for the samples, and below a block's limit. */
 const GAS = 3_000_000;
 
-/** Lines that the list keeps. */
-const LINES = 30;
+/** Most lines of the list of events. */
+const MOST_LINES = 30;
 
+/** A chain of the playground. */
 export class Bench {
   readonly source: Pick<Source, 'chain' | 'token'>;
+  /** The list of events. */
   readonly log = el('ol', { class: 'log', 'aria-live': 'polite', 'aria-label': 'What happened' });
   accounts: readonly string[] = [];
   readonly contracts: Deployed[] = [];
@@ -57,21 +61,26 @@ export class Bench {
     if (!receipt) throw new Error('the transaction waits: mine a block');
     this.changed();
     if (receipt.status === '0x1') return receipt;
-    // A receipt does not say why. The same call on the state before does.
+    // A receipt does not say why a transaction reverted. A call with the same data on the state before its block does.
     const before = quantity(Number(receipt.blockNumber) - 1);
     return { ...receipt, reason: await this.ask('eth_call', sent, before).then(() => undefined, refused) };
   }
 
-  /** The transaction of the newest block: a chain that reports reverts mines the transaction, and gives no hash. */
+  /**
+   * The transaction of the newest block. A chain that reports a revert as an error has mined the transaction all the same, but does not return
+   * its hash.
+   */
   private async newest(): Promise<unknown> {
     const block = (await this.ask('eth_getBlockByNumber', 'latest', false)) as { transactions: readonly string[] };
     return block.transactions[0];
   }
 
+  /** Calls `listener` whenever the chain may have changed. */
   onChange(listener: () => void): void {
     this.listeners.push(listener);
   }
 
+  /** Notifies the listeners. */
   changed(): void {
     for (const listener of this.listeners) listener();
   }
@@ -80,10 +89,10 @@ export class Bench {
   tell(kind: 'good' | 'bad' | '', ...line: Child[]): void {
     const mark = kind === 'bad' ? '✗' : kind === 'good' ? '✓' : '·';
     this.log.prepend(el('li', {}, el('span', { class: `badge ${kind}` }, mark), ' ', ...line));
-    while (this.log.children.length > LINES) this.log.lastElementChild?.remove();
+    while (this.log.children.length > MOST_LINES) this.log.lastElementChild?.remove();
   }
 
-  /** Runs work of a visitor; its error becomes a line. */
+  /** Runs an action of the visitor; its error becomes a line of the list. */
   async attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -98,8 +107,8 @@ export class Bench {
   }
 }
 
-/** Options of a select. */
-export function options(list: HTMLSelectElement, entries: readonly (readonly [string, string])[]): void {
+/** Replaces the options of a select, each with its value and its name, and keeps the choice. */
+export function options(list: HTMLSelectElement, entries: readonly (readonly [value: string, name: string])[]): void {
   const chosen = list.value;
   list.replaceChildren(...entries.map(([value, name]) => el('option', { value, selected: value === chosen }, name)));
 }

@@ -1,14 +1,14 @@
-// A chain of the playground that begins on a block of the server's network. Loaded when it is used. What it needs of the page's other
-// files is given to it, because a file that two scripts import becomes a script of its own, which the first screen would load.
+// Starts a chain of the playground that begins on a block of the server's network. The script is loaded when it is used. It gets the functions of
+// other files as `Tools`, because a file that two scripts import becomes a script of its own, which the first screen would load.
 import type { ChainProvider } from '../../../pkg/dev.js';
 import type { Block, Session } from '../chain/session.ts';
 import type { Tools } from '../views/playground.ts';
 import type { Bench } from './bench.ts';
 
-/** Shows a chain, what it rests on, and the form that takes contracts of its network. */
+/** Shows a chain, the note about its proof (`standing`), and the form that adds contracts of its network (`find`). */
 type Show = (chain: ChainProvider, standing: HTMLElement, find: (bench: Bench) => HTMLElement) => Promise<void>;
 
-/** The address of a node that the page may ask: its server's, or another path of the same host. */
+/** The address of the node that a visitor names. The page may ask only its own host: its server, or another path there. */
 function nodeAt({ InputError, serverAddress }: Tools, given: string): URL {
   if (given === '') return serverAddress();
   const url = URL.canParse(given, location.href) ? new URL(given, location.href) : undefined;
@@ -16,7 +16,7 @@ function nodeAt({ InputError, serverAddress }: Tools, given: string): URL {
   return url;
 }
 
-/** Takes a contract that was not deployed here. */
+/** A form that adds a contract of the network, which was not deployed here, to the list of contracts. */
 function findForm({ el, field, form, InputError, interfaceOf, short, toAddress }: Tools, bench: Bench): HTMLElement {
   const address = el('input', { autocomplete: 'off', spellcheck: 'false' });
   const abi = el('textarea', { class: 'short', spellcheck: 'false', autocomplete: 'off' });
@@ -33,7 +33,7 @@ function findForm({ el, field, form, InputError, interfaceOf, short, toAddress }
     el('div', {}, el('button', { class: 'button' }, 'Use it')));
 }
 
-/** The basis of a chain, in the colour of its proof. */
+/** A note about the block on which a chain begins, and whether its state is proven. */
 function standingOf({ el, grouped, networkName }: Tools, number: number, chainId: number, unproven: 'refuse' | 'trust'): HTMLElement {
   const [kind, badge, words] = unproven === 'refuse'
     ? ['good', 'proven', 'What the chain reads of the network is proven from that block on.']
@@ -42,7 +42,7 @@ function standingOf({ el, grouped, networkName }: Tools, number: number, chainId
     ` The chain begins after block ${grouped(number)} of ${networkName(chainId)}, which this tab has proven. ${words} Nothing that you do here leaves this tab.`);
 }
 
-/** Begins on the newest block that the page's light client has proven. `state` tells how far it is, and why it is refused. */
+/** Starts a chain on the newest block that the page's light client has proven. `state` shows the progress, or why the start failed. */
 async function begin(tools: Tools, session: Session, given: string, state: HTMLElement, show: Show, unproven: 'refuse' | 'trust' = 'refuse'): Promise<void> {
   const { action, el, fill, forkOf, grouped, ownPart, quantity, reasonOf } = tools;
   try {
@@ -62,7 +62,7 @@ async function begin(tools: Tools, session: Session, given: string, state: HTMLE
   }
 }
 
-/** Puts the form that begins such a chain into a card. */
+/** Puts the form that starts such a chain into a card. */
 export function choose(tools: Tools, session: Session, card: HTMLElement, show: Show): void {
   const { el, field, form } = tools;
   const node = el('input', { autocomplete: 'off', spellcheck: 'false', inputmode: 'url' });

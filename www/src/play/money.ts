@@ -1,4 +1,4 @@
-// Accounts with free coins, and payments between them.
+// The playground's accounts with free coins, and payments between them.
 import { quantity, rbtc, short, toAddress, toWei } from '../bytes.ts';
 import { el, field, fill, form } from '../dom.ts';
 import { type Bench, options } from './bench.ts';
@@ -7,11 +7,13 @@ import { traceButton } from './trace.ts';
 /** Accounts that are shown. */
 const SHOWN = 5;
 
+/** The name of an account of the chain, or the address. */
 const nameOf = (bench: Bench, address: string): string => {
   const index = bench.accounts.indexOf(address);
   return index < 0 ? short(address, 4, 4) : `Account ${index + 1}`;
 };
 
+/** The table of accounts, which follows the chain. */
 export function accountsTable(bench: Bench): HTMLElement {
   const body = el('tbody');
   const update = async () => {
@@ -27,6 +29,7 @@ export function accountsTable(bench: Bench): HTMLElement {
   return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Accounts' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), body));
 }
 
+/** The form that sends a payment. */
 export function payForm(bench: Bench): HTMLElement {
   const [from, to] = [el('select'), el('select')];
   const amount = el('input', { value: '1', inputmode: 'decimal', autocomplete: 'off' });

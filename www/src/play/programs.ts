@@ -1,4 +1,4 @@
-// Contracts: written in assembly, deployed, and called.
+// The playground's contracts: forms to write them in assembly, to deploy them, and to call them.
 import { fromHex, grouped, InputError, safeText, short, toHex } from '../bytes.ts';
 import { assemble, deployment } from '../contracts/assemble.ts';
 import { callData } from '../contracts/abi.ts';
@@ -11,6 +11,7 @@ import { functionView } from '../views/functions.ts';
 import { type Bench, type Deployed, options } from './bench.ts';
 import { traceButton } from './trace.ts';
 
+/** A contract that the form offers. */
 interface Sample {
   readonly name: string;
   readonly source: string;
@@ -32,12 +33,16 @@ function deployable(source: string, first = ''): string {
   return plain.startsWith('0x') ? toHex(fromHex(plain)) : toHex(deployment(assemble(source), first));
 }
 
-/** The arguments of a constructor as bytes that follow the deployment bytes. */
-const constructed = ({ inputs }: ContractFunction, given: string): string => callData(`constructor(${inputs.map(({ type }) => type).join()})`, listed(given)).slice(10);
+/** Characters of `0x` and a selector at the beginning of call data. */
+const SELECTOR_END = 10;
+
+/** The arguments of a constructor as hexadecimal digits, which follow the deployment bytes. */
+const constructed = ({ inputs }: ContractFunction, given: string): string => callData(`constructor(${inputs.map(({ type }) => type).join()})`, listed(given)).slice(SELECTOR_END);
 
 /** Arguments that are separated by commas. */
 const listed = (text: string): string[] => text.split(',').map((value) => value.trim()).filter(Boolean);
 
+/** The form that deploys a contract. */
 export function deployForm(bench: Bench): HTMLElement {
   const sample = el('select');
   const source = el('textarea', { spellcheck: 'false', autocomplete: 'off' });
@@ -73,13 +78,13 @@ export function deployForm(bench: Bench): HTMLElement {
     el('div', {}, el('button', { class: 'button main' }, 'Deploy')));
 }
 
-/** Asks a contract, and tells what it answers. */
+/** Calls a contract without a transaction, and adds its answer to the list of events. */
 const ask = (bench: Bench, to: string, name: string, data: () => string) => bench.attempt(async () => {
   const answer = String(await bench.ask('eth_call', { from: bench.accounts[0], to, data: data() }, 'latest'));
   bench.tell('', `${name} answers ${safeText(readings(answer))}`);
 });
 
-/** Sends a transaction to a contract, and tells what became of it. */
+/** Sends a transaction to a contract, and adds its outcome to the list of events. */
 const send = (bench: Bench, to: string, name: string, data: () => string) => bench.attempt(async () => {
   const receipt = await bench.send({ from: bench.accounts[0], to, data: data() });
   const logs = receipt.logs.length === 0 ? '' : `, ${grouped(receipt.logs.length)} log${receipt.logs.length === 1 ? '' : 's'}`;
@@ -96,10 +101,10 @@ function byHand(bench: Bench, to: string): HTMLElement {
     el('div', { class: 'row' }, el('button', { class: 'button main' }, 'Ask'), action('Send as a transaction', () => send(bench, to, method.value, data))));
 }
 
-/** The functions of a contract as buttons, of which one is open. */
+/** The functions of a contract as buttons; the form of the chosen one is below them. */
 function functionButtons(bench: Bench, { address, functions }: Deployed): HTMLElement {
   const body = el('div');
-  const choices: (readonly [string, () => HTMLElement])[] = [
+  const choices: (readonly [name: string, make: () => HTMLElement])[] = [
     ...functions.map((each) => [each.name, () => {
       const [asks, sends] = [['Ask', (data: () => string) => ask(bench, address, signatureOf(each), data)], ['Send as a transaction', (data: () => string) => send(bench, address, signatureOf(each), data)]] as const;
       return functionView(each, each.reads ? [asks, sends] : [sends, asks], { address: bench.accounts[1] ?? '' });
@@ -118,6 +123,7 @@ function functionButtons(bench: Bench, { address, functions }: Deployed): HTMLEl
   return el('div', {}, asOneTabStop(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to call' }, ...tabs)), body);
 }
 
+/** The panel that calls a contract of the playground. */
 export function callPanel(bench: Bench): HTMLElement {
   const contract = el('select');
   const body = el('div', { class: 'calls' });
@@ -125,10 +131,11 @@ export function callPanel(bench: Bench): HTMLElement {
     const found = bench.contracts.find(({ address }) => address === contract.value);
     if (found) fill(body, functionButtons(bench, found));
   };
-  let known = -1;
+  /** Number of contracts that the select lists. */
+  let listedCount = -1;
   const update = () => {
-    if (bench.contracts.length === known) return;
-    known = bench.contracts.length;
+    if (bench.contracts.length === listedCount) return;
+    listedCount = bench.contracts.length;
     options(contract, bench.contracts.map(({ address, name }) => [address, `${name} · ${short(address, 4, 4)}`]));
     contract.value = bench.contracts[0]?.address ?? '';
     open();

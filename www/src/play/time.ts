@@ -1,9 +1,9 @@
-// Mining, and turning back time.
+// The playground's panel to mine blocks, to let time pass, and to return to snapshots.
 import { grouped, quantity } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
 import type { Bench } from './bench.ts';
 
-/** `lightHead` is the newest block that the page's light client has of this chain; undefined if it follows another one. */
+/** The panel. `lightHead` is the newest block of this chain that the page's light client has; `undefined` if it follows another chain. */
 export function timePanel(bench: Bench, lightHead: () => number | undefined): HTMLElement {
   const snapshots = el('div', { class: 'row' });
   const height = el('strong', { id: 'height' });
@@ -32,6 +32,7 @@ export function timePanel(bench: Bench, lightHead: () => number | undefined): HT
     bench.tell('good', `${words} passed at once: the chain’s newest block is of ${await time()}.`);
     bench.changed();
   });
+  /** Snapshots: the id that the chain gave, and the number of the block. */
   const saved: { readonly id: unknown; readonly at: number }[] = [];
   const redraw = () => fill(snapshots, ...saved.map((snapshot) => action(`Back to block ${grouped(snapshot.at)}`, () => back(snapshot))));
   const snapshot = () => bench.attempt(async () => {
@@ -47,6 +48,7 @@ export function timePanel(bench: Bench, lightHead: () => number | undefined): HT
     redraw();
     bench.tell('good', `Everything is as it was at block ${grouped(at)}.`);
     const seen = lightHead();
+    // The light client has the longer branch until the new one is longer still.
     const behind = seen === undefined ? 0 : Math.max(before, seen) - at;
     if (behind > 0) {
       bench.tell('', `The light client above keeps the longer branch, because a node that forgets blocks could be lying. ${grouped(behind + 1)} new blocks convince it. `, action(`Mine ${behind + 1}`, () => mine(behind + 1)));

@@ -1,8 +1,9 @@
-// A transaction, instruction by instruction.
+// Shows the instructions that a transaction of the playground ran.
 import { grouped } from '../bytes.ts';
 import { action, byId, el, fill } from '../dom.ts';
 import type { Bench } from './bench.ts';
 
+/** A step of the trace, as `debug_traceTransaction` returns it. */
 interface Step {
   readonly op: string;
   readonly pc: number;
@@ -18,6 +19,7 @@ const SHOWN = 400;
 /** A word without its leading zeros. */
 const plain = (word: string | undefined): string => (word === undefined ? '' : `0x${word.replace(/^0x/, '').replace(/^0+(?=.)/, '')}`);
 
+/** The first steps as a table. */
 function table(steps: readonly Step[]): HTMLElement {
   const heads = ['Instruction', 'At', 'Gas left', 'Costs', 'Top of the stack before'].map((text) => el('th', { scope: 'col' }, text));
   const rows = steps.slice(0, SHOWN).map(({ op, pc, gas, gasCost, stack }) => el('tr', {},
@@ -40,4 +42,5 @@ async function show(bench: Bench, hash: string): Promise<void> {
   root.scrollIntoView({ block: 'nearest' });
 }
 
+/** A button that shows the trace of a transaction. */
 export const traceButton = (bench: Bench, hash: string): HTMLElement => action('Trace', () => bench.attempt(() => show(bench, hash)));

@@ -1,4 +1,5 @@
-// The merge-mining proof as a drawing: Bitcoin header or one in its form, Merkle branch, coinbase, Rootstock header.
+// Draws a merge-mining proof (mining.ts) in four stages: the header of Bitcoin or in its form, Merkle branch, coinbase transaction, Rootstock
+// header. Fields are explained when a visitor points at them (explainer.ts).
 import { digits, grouped, reversed, short } from '../bytes.ts';
 import { yieldToBrowser, el } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
@@ -6,8 +7,10 @@ import { type Check, type MiningProof, TAG } from './mining.ts';
 import { TOP } from './header.ts';
 import { Explainer, type Field, hint, verdict } from './explainer.ts';
 
+/** Whether a check of a proof holds. */
 const holds = (proof: MiningProof, name: Check['name']) => proof.checks.some((check) => check.name === name && check.holds);
 
+/** A stage of the drawing. */
 function stage(number: number, title: string, description: string, ...children: (Node | false)[]): HTMLElement {
   const parts = children.filter((child): child is Node => child !== false);
   return el('li', { class: 'stage' }, el('h4', {}, el('span', { class: 'step', 'aria-hidden': 'true' }, number), title), el('p', { class: 'description' }, description), ...parts);
@@ -17,12 +20,14 @@ function stage(number: number, title: string, description: string, ...children: 
 function tries(target: bigint): string {
   const count = (1n << 256n) / (target > 0n ? target : 1n);
   const size = count.toString().length;
+  // Below a million: written out.
   if (size <= 6) return `${grouped(count)} tries on average: work is nearly free on this chain`;
   const names = ['thousand', 'million', 'billion', 'trillion', 'quadrillion', 'quintillion', 'sextillion', 'septillion'];
   const step = Math.min(names.length, Math.floor((size - 1) / 3));
   return `about ${grouped(count / 10n ** BigInt(3 * step))} ${names[step - 1]} tries on average`;
 }
 
+/** Stage 1: the header with the work, its hash and the limit. */
 function bitcoinHeader(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
   const header = proof.header.bitcoinHeader;
   const part = (start: number, end: number) => header.subarray(start, end);
@@ -46,6 +51,7 @@ function bitcoinHeader(proof: MiningProof, explain: Explainer, isMined: boolean)
     verdict(holds(proof, 'work'), `The hash is below the limit. Finding such a header takes ${tries(proof.target)}.`, 'The hash is not below the limit: there is no work in this block.'));
 }
 
+/** Stage 2: the steps from the coinbase transaction to the Merkle root, the root first. */
 function merkleBranch(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
   const block = isMined ? 'Bitcoin block' : 'block in Bitcoin’s form';
   const total = proof.steps.length;
@@ -70,8 +76,10 @@ function merkleBranch(proof: MiningProof, explain: Explainer, isMined: boolean):
     verdict(holds(proof, 'branch'), 'The top equals the Merkle root in the header above, recomputed here.', 'The top differs from the Merkle root in the header above.'));
 }
 
+/** Stage 3: the coinbase transaction, which contains the hash of the Rootstock header after a tag. */
 function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
   const { midstate, tail, tagAt, steps, keccakBytes } = proof;
+  /** The position of the commitment. */
   const at = tagAt + TAG.length;
   const hasTag = tagAt >= 0;
   // Since RSKIP-110: 20 bytes of the hash, then fork detection data and the block number.
@@ -99,6 +107,7 @@ function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTM
     verdict(holds(proof, 'coinbase'), 'The transaction contains this Rootstock block’s hash for merged mining.', 'The transaction names another block.'));
 }
 
+/** Stage 4: the fields of the Rootstock header. */
 function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
   const { header } = proof;
   const fields: Field[] = header.fields.map(({ name, bytes, description }) => ({
@@ -115,7 +124,7 @@ function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
     verdict(holds(proof, 'commitment') && holds(proof, 'hash'), `Recomputed here, the block hash is ${short(`0x${digits(header.hash)}`)}: the same that the chain names.`, 'The hash differs from the one that was named.'));
 }
 
-/** Draws a proof, one stage at a time. `isMined`: whether the chain's work is costly. Pointing at a field shows its description. */
+/** Draws a proof, with pauses for the browser between stages. `isMined`: whether the chain's work is costly, as on the main network. */
 export async function draw(proof: MiningProof, isMined: boolean): Promise<HTMLElement> {
   const drawing = el('ol', { class: 'drawing' });
   const box = el('div', { class: 'proof-box' });

@@ -1,4 +1,4 @@
-// Bytes that can be pointed at: each field is a button, and fields that must be equal light up together.
+// Fields of bytes in the drawing of a proof: each is a button that shows its explanation, and fields that must be equal light up together.
 import { digits } from '../bytes.ts';
 import { el } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
@@ -8,16 +8,19 @@ export interface Field {
   readonly name: string;
   readonly bytes: Uint8Array;
   readonly description: string;
-  /** Fields with the same link hold the same bytes, or one follows from the other. */
+  /** Fields with the same link contain the same bytes, or one is computed from the other. */
   readonly link?: string;
+  /** How the field is drawn: `key` for bytes of a step of the proof, `dim` for bytes that no step needs. */
   readonly kind?: 'key' | 'dim';
 }
 
-/** Most bytes of a field that are written out; the explanation has them all. */
+/** Most bytes of a field that its button shows; the explanation shows up to 96. */
 const WRITTEN = 32;
 
+/** Bytes as pairs of digits. */
 const pairs = (bytes: Uint8Array) => digits(bytes).match(/../g)?.join(' ') ?? '';
 
+/** The bytes of a field, shortened if they are many. */
 function written(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'empty';
   if (bytes.length <= WRITTEN) return pairs(bytes);
@@ -29,13 +32,16 @@ export const hint = (): HTMLElement => el('p', { class: 'hint' }, 'Point at any 
 
 /** Shows what a field is when it is pointed at or focused. */
 export class Explainer {
+  /** The explanation. */
   readonly panel: HTMLElement = el('div', { class: 'explain', 'aria-live': 'polite' });
+  /** The element around all fields. */
   private readonly root: HTMLElement;
 
   constructor(root: HTMLElement) {
     this.root = root;
   }
 
+  /** Shows the explanation of a field, and lights up fields with the same link. */
   show(field: Field): void {
     for (const lit of this.root.querySelectorAll('.lit')) lit.classList.remove('lit');
     if (field.link) {
@@ -59,11 +65,12 @@ export class Explainer {
     );
   }
 
+  /** Fields in a row. */
   row(fields: readonly Field[]): HTMLElement {
     return asOneTabStop(el('div', { class: 'strip' }, ...fields.map((field) => this.field(field))));
   }
 }
 
-/** Whether something that was computed here is what it should be. */
+/** The result of a check: a sentence for success, and one for failure. */
 export const verdict = (holds: boolean, good: string, bad: string): HTMLElement =>
   el('p', { class: holds ? 'verdict good' : 'verdict bad' }, el('span', { 'aria-hidden': 'true' }, holds ? '✓ ' : '✗ '), holds ? good : bad);

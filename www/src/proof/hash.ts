@@ -1,25 +1,27 @@
-// The hash functions of both chains. SHA-256 is here because a merge-mining proof continues it from a stored state, which
-// neither the browser nor libraries offer.
+// The hash functions of Rootstock (Keccak-256) and Bitcoin (SHA-256). SHA-256 is written here because a merge-mining proof continues it from a
+// stored state, which neither the browser nor libraries offer.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { concat } from '../bytes.ts';
 
+/** Keccak-256. */
 export const keccak = (bytes: Uint8Array): Uint8Array => keccak_256(bytes);
 
 /** The first 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4). */
 const K = once(() => constants(3, 64));
-/** Those of the square roots of the first eight primes, as bytes: the state before the first block. */
+/** The state before the first block, as bytes: the same bits of the square roots of the first eight primes. */
 const START = once(() => {
   const view = new DataView(new ArrayBuffer(32));
   constants(2, 8).forEach((word, i) => view.setUint32(4 * i, word));
   return new Uint8Array(view.buffer);
 });
 
-/** The result of a function, computed when it is needed first: the page starts without it. */
+/** Computes the result of a function when it is first needed, so that it does not delay the page's start. */
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
 }
 
+/** The first 32 bits of the fractional parts of the square (2) or cube (3) roots of the first primes. */
 function constants(root: 2 | 3, count: number): Uint32Array {
   const primes: number[] = [];
   for (let n = 2; primes.length < count; n += 1) if (primes.every((prime) => n % prime !== 0)) primes.push(n);
@@ -37,10 +39,12 @@ function constants(root: 2 | 3, count: number): Uint32Array {
   });
 }
 
+/** Rotates a word to the right. */
 const right = (word: number, by: number) => (word >>> by) | (word << (32 - by));
+/** The word at an index. The compiler does not know that the index is below the length. */
 const at = (words: Uint32Array, index: number) => words[index] ?? 0;
 
-/** Mixes one block of 64 bytes into the state. */
+/** Mixes one block of 64 bytes into the state, as FIPS 180-4 names its steps (section 6.2.2). */
 function mix(state: Uint32Array, block: Uint8Array): void {
   const words = new Uint32Array(64);
   const view = new DataView(block.buffer, block.byteOffset, 64);
@@ -80,6 +84,7 @@ export function sha256From(state: Uint8Array, count: bigint, tail: Uint8Array): 
   return new Uint8Array(out.buffer);
 }
 
+/** SHA-256. */
 export const sha256 = (bytes: Uint8Array): Uint8Array => sha256From(START(), 0n, bytes);
 
 /** SHA-256 twice, as Bitcoin hashes transactions and headers. */

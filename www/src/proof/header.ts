@@ -1,4 +1,4 @@
-// A Rootstock header taken apart: its fields, its hash, and the hash that miners commit to (RSKIP-92, 110, 351, 535).
+// Decodes a Rootstock header: its fields with explanations, its hash, and the hash that miners commit to (RSKIP-92, 110, 351, 535).
 import { concat, toBig } from '../bytes.ts';
 import { keccak } from './hash.ts';
 import { decodeList, encodeList } from './rlp.ts';
@@ -10,16 +10,19 @@ export interface HeaderField {
   readonly description: string;
 }
 
+/** A decoded header. */
 export interface Header {
   readonly fields: readonly HeaderField[];
   readonly hash: Uint8Array;
-  /** Keccak of the header without its mining fields, before the fork detection data replaces its end. */
+  /** Keccak-256 of the header without its mining fields. Fork-detection data replaces the end of it in the hash for merged mining. */
   readonly base: Uint8Array;
+  /** The header in Bitcoin's form that has the work, 80 bytes. */
   readonly bitcoinHeader: Uint8Array;
   readonly difficulty: bigint;
 }
 
-const NAMES: readonly (readonly [string, string])[] = [
+/** The name and the explanation of each field, in the order of the encoded header. */
+const NAMES: readonly (readonly [name: string, description: string])[] = [
   ['parent hash', 'The hash of the block before. This is what makes a chain of the blocks: change an old block, and every later one changes.'],
   ['uncles hash', 'Commits to blocks that were mined at the same height and lost. Their work counts, too.'],
   ['miner', 'The address that mined this block.'],
@@ -38,10 +41,11 @@ const NAMES: readonly (readonly [string, string])[] = [
   ['uncle count', 'The number of uncles.'],
   ['merge-mining root', 'Reserved for mining several chains at once; empty today (RSKIP-110).'],
 ];
+/** Fields that later forms of the header have after those. */
 const VERSION: readonly [string, string] = ['version', 'The version of the header’s format.'];
 const EDGES: readonly [string, string] = ['parallel lists', 'Which transactions may run at the same time (RSKIP-144).'];
 const EVENT: readonly [string, string] = ['base event', 'Reserved for events of the two-way peg with Bitcoin (RSKIP-535).'];
-/** The header in Bitcoin's form, which only some networks' miners take from Bitcoin. */
+/** The name of the field with the header in Bitcoin's form. Only on some networks it is a header of Bitcoin's miners. */
 export const TOP = 'header at the top';
 const BITCOIN: readonly [string, string] = [TOP, 'The 80 bytes at the top of this drawing. The block’s own hash covers them.'];
 
@@ -53,14 +57,18 @@ const FORMS = new Map<number, { readonly version: number; readonly names: readon
   [21, { version: 2, names: [...NAMES, VERSION, EDGES, EVENT, BITCOIN] }],
 ]);
 
+/** Positions of fields. */
 const BLOOM = 6;
 const DIFFICULTY = 7;
 const MERGE_MINING_ROOT = 16;
-/** Fields of every form: those after them differ. */
+/** Number of fields before those in which the versions of the header differ. */
 const COMMON = 17;
 
-/** The header's items as they are hashed: from version 1 on, the bloom stands for all fields that were added since. */
-function compressed(items: readonly Uint8Array[], version: number): Uint8Array[] {
+/**
+ * The header's items as they are hashed, without the header in Bitcoin's form. From version 1 on, one item with the version and a hash takes the
+ * place of the bloom; the hash covers the bloom and all fields that were added since (RSKIP-351).
+ */
+function hashedItems(items: readonly Uint8Array[], version: number): Uint8Array[] {
   const own = items.slice(0, -1);
   if (version === 0) return own;
   const [bloom = new Uint8Array(), edges = new Uint8Array(), event] = [items[BLOOM], items[COMMON + 1], version === 2 ? items[COMMON + 2] : undefined];
@@ -68,14 +76,15 @@ function compressed(items: readonly Uint8Array[], version: number): Uint8Array[]
   return [...own.slice(0, BLOOM), encodeList([Uint8Array.of(version), extension]), ...own.slice(BLOOM + 1, COMMON)];
 }
 
-/** Takes a header apart; throws for bytes that are no header of a block since 729,000 on the main network. */
+/** Decodes a header; throws for bytes that are none. Headers below block 729,000 of the main network had another form, and throw too. */
 export function readHeader(raw: Uint8Array): Header {
   const items = decodeList(raw);
   const form = FORMS.get(items.length);
   if (!form) throw new Error(`a header with ${items.length} fields cannot be drawn; blocks before 729,000 of the main network had another form`);
   const bitcoinHeader = items.at(-1) ?? new Uint8Array();
-  const plain = compressed(items, form.version);
+  const plain = hashedItems(items, form.version);
   const own = keccak(encodeList(plain));
+  // The form with 17 items has no merge-mining root.
   const merged = form.names.length > 17 ? items[MERGE_MINING_ROOT] : undefined;
   return {
     fields: items.map((bytes, index) => ({ bytes, name: form.names[index]?.[0] ?? '', description: form.names[index]?.[1] ?? '' })),

@@ -1,5 +1,5 @@
-// The merge-mining proof of a block, computed step by step in this page. The light client checked the same proof before it
-// gave the block out; here each step is made again, so that it can be drawn.
+// Computes the merge-mining proof of a block step by step, so that draw.ts can draw it. The light client has checked the same proof before it
+// returned the block.
 import { ascii, concat, equal, fromHex, lastIndexOf, reversed, toBig } from '../bytes.ts';
 import { doubleSha, sha256, sha256From } from './hash.ts';
 import { type Header, readHeader } from './header.ts';
@@ -21,6 +21,7 @@ export interface MerkleStep {
   readonly parent: Uint8Array;
 }
 
+/** A proof with all its intermediate values. */
 export interface MiningProof {
   readonly header: Header;
   readonly number: number;
@@ -29,27 +30,40 @@ export interface MiningProof {
   readonly commitment: Uint8Array;
   /** How many of them are keccak of the header; the others are fork detection data. */
   readonly keccakBytes: number;
+  /** The number of bytes of the coinbase transaction that were hashed before (8 bytes), and the state of SHA-256 after them (32). */
   readonly midstate: Uint8Array;
-  /** The last part of the coinbase transaction, and where in it the tag and the commitment are. */
+  /** The last part of the coinbase transaction. */
   readonly tail: Uint8Array;
+  /** The position of the tag in `tail`, which the commitment follows; -1 if the commitment is not there. */
   readonly tagAt: number;
   readonly coinbaseHash: Uint8Array;
   readonly steps: readonly MerkleStep[];
+  /** The end of the steps, which must be the field of the Bitcoin header. */
   readonly merkleRoot: Uint8Array;
   readonly bitcoinHash: Uint8Array;
+  /** The greatest hash of the Bitcoin header that is enough work. */
   readonly target: bigint;
   readonly checks: readonly Check[];
 }
 
+/** A check of the proof. */
 export interface Check {
+  /**
+   * `work`: the hash of the Bitcoin header is below the target; `branch`: the steps end in its Merkle root; `coinbase`: the coinbase transaction
+   * contains the commitment; `commitment` and `hash`: the block states the hashes that are computed from its header.
+   */
   readonly name: 'work' | 'branch' | 'coinbase' | 'commitment' | 'hash';
   readonly holds: boolean;
 }
 
+/** The bytes in front of the commitment. */
 export const TAG = ascii('RSKBLOCK:');
+/** Bytes of the midstate. */
 const MIDSTATE = 40;
+/** Start and end of the Merkle root in a Bitcoin header. */
 const ROOT = [36, 68] as const;
-const LARGEST = 1n << 256n;
+/** The number of hashes. */
+const HASHES = 1n << 256n;
 
 /** The hash for merged mining: since RSKIP-110 its last 12 bytes are fork detection data, which stand in the coinbase. */
 function committed(header: Header, coinbase: Uint8Array): { commitment: Uint8Array; keccakBytes: number } {
@@ -60,6 +74,7 @@ function committed(header: Header, coinbase: Uint8Array): { commitment: Uint8Arr
   return { commitment: concat(front, coinbase.subarray(at + TAG.length + 20, at + TAG.length + 32)), keccakBytes: 20 };
 }
 
+/** The steps from a leaf up, by the hashes of its neighbours. The leaf is the first transaction, so that it is always on the left. */
 function branch(leaf: Uint8Array, proof: Uint8Array): MerkleStep[] {
   const steps: MerkleStep[] = [];
   let left = leaf;
@@ -84,7 +99,8 @@ export function prove(block: MinedBlock): MiningProof {
   const steps = branch(coinbaseHash, fromHex(block.merkleProof));
   const merkleRoot = steps.at(-1)?.parent ?? coinbaseHash;
   const bitcoinHash = doubleSha(header.bitcoinHeader);
-  const target = LARGEST / (header.difficulty > 3n ? header.difficulty : 3n);
+  // By the rule of merged mining a difficulty below 3 counts as 3.
+  const target = HASHES / (header.difficulty > 3n ? header.difficulty : 3n);
   const claimedHash = fromHex(block.hash);
   const checks: Check[] = [
     { name: 'work', holds: toBig(reversed(bitcoinHash)) <= target },

@@ -1,4 +1,4 @@
-// The bytes of a transaction, made of its JSON.
+// Encodes a transaction from its JSON, so that its page can show the bytes that the hash covers.
 import { fromHex, toHex } from '../bytes.ts';
 import { keccak } from './hash.ts';
 import { encodeList } from './rlp.ts';
@@ -17,8 +17,8 @@ export interface SignedFields {
 }
 
 /**
- * The bytes of a transaction, from its fields. `undefined` if they do not have its hash: transactions of miners' pay and of some
- * early programs write numbers in other forms.
+ * The bytes of a transaction, `0x` hexadecimal. `undefined` if their hash is not the transaction's: those that pay miners (REMASC), and those of
+ * some early programs, encode numbers in other forms.
  */
 export function encoded({ nonce, gasPrice, gas, to, value, input, v, r, s }: SignedFields, hash: string): string | undefined {
   const number = (text: string): Uint8Array => {

@@ -1,22 +1,24 @@
-// Decodes nodes of Rootstock's state trie (RSKIP-107), to draw the path from the state root to a value.
+// Decodes nodes of Rootstock's state trie, the Unitrie (RSKIP-107), to draw the path from a root to a value.
 import { concat, digits, equal, fromHex } from '../bytes.ts';
 import { keccak } from './hash.ts';
 import { decodeBytes, encodeBytes } from './rlp.ts';
 
-/** A node on the way, and the part of its bytes that leads on. */
+/** A node of a path, and the part of its bytes that names the next node or has the value. */
 export interface PathNode {
   readonly hash: Uint8Array;
   readonly bytes: Uint8Array;
-  /** The child that leads on: its position in the bytes, which side it is, and whether it is embedded. */
+  /** The next node's reference: its position in the bytes, which child it is, and whether the whole child is there (embedded) or its hash. */
   readonly next?: { readonly start: number; readonly end: number; readonly right: boolean; readonly embedded: boolean };
-  /** Where the value is, in the last node; of a long one, its hash and its length. */
+  /** The position of the value in the last node; a long value is there as its hash and its length. */
   readonly value?: { readonly start: number; readonly end: number; readonly isLong: boolean };
 }
 
+/** The path from a root to the end of a key. */
 export interface TriePath {
   readonly nodes: readonly PathNode[];
   /** Whether the first node has the hash of the root, and each further one the hash that its parent names. */
   readonly linked: boolean;
+  /** Whether there is a value; otherwise the path proves its absence. */
   readonly found: boolean;
 }
 
@@ -34,23 +36,28 @@ export function slotKey(address: string, slot: string): Uint8Array {
   return concat(accountKey(address), Uint8Array.of(0), keccak(full).subarray(0, 10), stripped);
 }
 
+/** A child in the bytes of a node: a hash, or the child itself. */
 interface Span {
   readonly start: number;
   readonly end: number;
   readonly embedded: boolean;
 }
 
+/** A decoded node. */
 interface Node {
+  /** The bits of the key that all keys below the node share. */
   readonly path: string;
   readonly left: Span | undefined;
   readonly right: Span | undefined;
   readonly value: { readonly start: number; readonly end: number; readonly isLong: boolean };
 }
 
+/** Bytes as a text of 0 and 1. */
 const bits = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
 
-/** Reads one node. */
+/** Reads the parts of a node in their order. */
 class Reader {
+  /** The position of the next byte. */
   at = 0;
   private readonly bytes: Uint8Array;
   constructor(bytes: Uint8Array) {
@@ -72,6 +79,7 @@ class Reader {
     return Array.from({ length: size }, (_, at) => this.byte() * 256 ** at).reduce((sum, part) => sum + part, 0);
   }
 
+  /** The shared bits: their number in a short form, then the bits, padded to bytes. */
   path(): string {
     const code = this.byte();
     const length = code < 32 ? code + 1 : code < 255 ? code + 128 : this.number();
@@ -80,6 +88,7 @@ class Reader {
     return bits(this.bytes.subarray(this.at - size, this.at)).slice(0, length);
   }
 
+  /** A child: an embedded one with its length before it, or a hash. */
   child(embedded: boolean): Span {
     const size = embedded ? this.byte() : 32;
     this.at += size;
@@ -87,6 +96,7 @@ class Reader {
   }
 }
 
+/** Decodes a node. The bits of its first byte say which parts follow. */
 function read(bytes: Uint8Array): Node {
   const reader = new Reader(bytes);
   const flags = reader.byte();
@@ -95,6 +105,7 @@ function read(bytes: Uint8Array): Node {
   const path = has(0x10) ? reader.path() : '';
   const left = has(0x08) ? reader.child(has(0x02)) : undefined;
   const right = has(0x04) ? reader.child(has(0x01)) : undefined;
+  // The size of all nodes below, which the page does not need.
   if (left || right) reader.number();
   return { path, left, right, value: { start: reader.at, end: bytes.length, isLong: has(0x20) } };
 }
@@ -108,7 +119,7 @@ export function receiptKey(index: number): Uint8Array {
   return encodeBytes(index === 0 ? new Uint8Array() : fromHex(text.length % 2 === 0 ? text : `0${text}`));
 }
 
-/** Follows a key through the nodes of a proof from the root on. Absence ends where the paths part. */
+/** Follows a key through the nodes of a proof from the root on. For an absent key the path ends where a node has other bits or no such child. */
 export function follow(root: string, key: Uint8Array, proof: readonly Uint8Array[]): TriePath {
   const known = new Map(proof.map((node) => [digits(keccak(node)), node]));
   const nodes: PathNode[] = [];

@@ -1,4 +1,4 @@
-// The explorer's accounts.
+// The explorer's form for accounts, and the paths in the state trie that prove accounts and storage cells.
 import type { Block, Session } from '../chain/session.ts';
 import { fromHex, grouped, quantity, rbtc, toAddress, toBig, word256 } from '../bytes.ts';
 import { nativeName } from '../contracts/natives.ts';
@@ -8,6 +8,7 @@ import { accountKey, follow, slotKey, type TriePath, unwrapped } from '../proof/
 import { answerView, heard, read, said, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
+/** The result of `eth_getProof`. */
 export interface AccountProof {
   readonly balance: string;
   readonly nonce: string;
@@ -36,20 +37,21 @@ export function cellTrail(block: Block, address: string, cell: AccountProof['sto
   return { title, block, root: 'stateRoot', path, holds: value === BigInt(cell.value), value: `0x${value.toString(16)}, or ${grouped(value)}` };
 }
 
-/** The block at the verified head, at which a whole answer is asked for. */
+/** The block at the verified head. All parts of an answer are requested at this block, so that they fit together. */
 export async function pinned(session: Session): Promise<Block> {
   const block = await session.block(quantity(session.head));
   if (!block) throw new Error('the newest block is not known');
   return block;
 }
 
-/** The kind of an account, by its code. Contracts that are part of every node have no code to show. */
+/** The kind of an account, by its code, in words. Native contracts have no code. */
 export function whatItIs(address: string, code: string): string {
   const native = nativeName(address);
   if (native) return native;
   return code === '0x' ? 'an ordinary account' : `a contract of ${grouped(fromHex(code).length)} bytes`;
 }
 
+/** The form, and the answer below it. */
 export function accountForm(session: Session): HTMLElement {
   const input = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
@@ -68,7 +70,7 @@ export function accountForm(session: Session): HTMLElement {
     const amount = (text: string) => rbtc(word256(text));
     const count = (text: string) => grouped(word256(text));
     const kind = (text: string) => whatItIs(address, text);
-    // Code of the same length is the same in words.
+    // In words, code of the same length is the same: other code is named as such.
     const saidKind = (text: string) => (/^a contract/.test(kind(text)) && kind(text) === read(code, kind) && text.toLowerCase() !== code ? 'other code' : kind(text));
     return answerView(session, {
       lines: [

@@ -1,4 +1,5 @@
-// The state of the source where it is not simply at work: what is wrong, what happens next, and what a visitor can do.
+// The banner about a source that cannot be used: what is wrong, when the page asks again, and what a visitor can do. Also the note that the chain is
+// one for practice.
 import { keepKey } from '../chain/key.ts';
 import { type Trouble, type TroubleKind } from '../chain/trouble.ts';
 import { grouped, safeText } from '../bytes.ts';
@@ -6,18 +7,20 @@ import { action, el, field, fill, form } from '../dom.ts';
 
 /** The actions of the banner's buttons. */
 export interface Ways {
+  /** Asks the server again. */
   readonly again: () => void;
+  /** Starts a practice chain in this tab. */
   readonly practise: () => void;
 }
 
-/** Seconds before the server is asked again, by how often it was asked. */
+/** Seconds before the server is asked again, after the first, second, ... failure. */
 const PAUSES = [5, 10, 20, 40, 60];
-/** Seconds between two looks at a server that synchronizes. */
-const SYNCING = 3;
-/** States that no waiting changes. */
+/** Seconds before a server that synchronizes is asked again. */
+const SYNCING_PAUSE = 3;
+/** Troubles that waiting does not end, so that the page does not ask again by itself. */
 const LASTING: ReadonlySet<TroubleKind> = new Set<TroubleKind>(['key', 'refused', 'absent']);
 
-/** The state in words: what is so, and what to do. */
+/** The trouble in words: what is wrong, and what to do. */
 function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [string, string] {
   const detail = safeText(message).slice(0, 300);
   switch (kind) {
@@ -36,6 +39,7 @@ function troubleWords({ kind, message, progress }: Trouble, host: string): reado
   }
 }
 
+/** The form for an API key. */
 function keyForm({ again }: Ways): HTMLElement {
   const input = el('input', { autocomplete: 'off', spellcheck: 'false', required: true, name: 'key' });
   const connect = async () => {
@@ -46,16 +50,16 @@ function keyForm({ again }: Ways): HTMLElement {
   return form({ class: 'key-form' }, connect, field('API key', input), el('button', { class: 'button main' }, 'Connect'));
 }
 
-/** Counts down to the next attempt. Returns what stops it. */
+/** Counts down to the next attempt. Returns the function that stops the countdown. */
 function countdown(shown: HTMLElement, seconds: number, again: () => void): () => void {
   let left = seconds;
-  const tell = () => {
+  const show = () => {
     shown.textContent = `The page asks again in ${left} s.`;
   };
-  tell();
+  show();
   const clock = setInterval(() => {
     left -= 1;
-    if (left > 0) return tell();
+    if (left > 0) return show();
     clearInterval(clock);
     shown.textContent = 'Asking again…';
     again();
@@ -63,7 +67,7 @@ function countdown(shown: HTMLElement, seconds: number, again: () => void): () =
   return () => clearInterval(clock);
 }
 
-/** Shows what is wrong with the server. Returns what ends the countdown. */
+/** Shows what is wrong with the server. `failures` is how often it has failed. Returns the function that stops the countdown to the next attempt. */
 export function troubleView(root: HTMLElement, trouble: Trouble, failures: number, ways: Ways): () => void {
   const [what, next] = troubleWords(trouble, location.host || 'this address');
   const wants = trouble.kind === 'key' || trouble.kind === 'refused';
@@ -77,7 +81,7 @@ export function troubleView(root: HTMLElement, trouble: Trouble, failures: numbe
     wants && keyForm(ways), shown,
     el('div', { class: 'row' }, trouble.kind !== 'key' && action('Try now', ways.again), action('Use a practice chain in this tab', ways.practise))));
   if (LASTING.has(trouble.kind)) return () => {};
-  const pause = trouble.kind === 'syncing' ? SYNCING : PAUSES[Math.min(failures, PAUSES.length) - 1] ?? SYNCING;
+  const pause = trouble.kind === 'syncing' ? SYNCING_PAUSE : PAUSES[Math.min(failures, PAUSES.length) - 1] ?? SYNCING_PAUSE;
   return countdown(shown, pause, ways.again);
 }
 

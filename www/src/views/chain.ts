@@ -1,4 +1,4 @@
-// The newest verified blocks, and what is known about the chosen one.
+// The section with the newest verified blocks, and facts about the chosen one.
 import type { Block, Session, Verification } from '../chain/session.ts';
 import { ago, grouped, quantity, short } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
@@ -6,16 +6,17 @@ import { reasonOf } from '../words.ts';
 import { asOneTabStop } from '../tab-stop.ts';
 import { levelBadge } from './answer.ts';
 
-/** Blocks that are shown. */
+/** Number of blocks that are shown. */
 const SHOWN = 8;
 
 /** Milliseconds between two updates of "12 s ago". */
-const CLOCK = 10_000;
+const CLOCK_INTERVAL = 10_000;
 
 /** Depths at which a block has a name of its own: the tags `safe` and `finalized`. */
 const SAFE = 12;
 const FINAL = 120;
 
+/** How much a block at this depth is trusted, in words. */
 const trusted = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
 
 /** A block as a button. */
@@ -31,7 +32,7 @@ function blockCard(block: Block, isChosen: boolean, select: () => void): HTMLEle
       number === 0 ? el('span', { class: 'small' }, 'the beginning') : el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
 }
 
-/** The known facts about a block. */
+/** Facts about a block, as lists. */
 function blockFacts(block: Block, verification: Verification): HTMLElement[] {
   const number = Number(block.number);
   const depth = Number(verification.depth);
@@ -47,13 +48,13 @@ function blockFacts(block: Block, verification: Verification): HTMLElement[] {
   ];
 }
 
-/** Fetches the newest blocks that are not among the known ones, and forgets those that are not shown. */
+/** Adds the newest blocks to `blocks`, replaces those that are not on the chain any more, and removes those that are not shown. */
 async function renew(blocks: Map<number, Block>, session: Session, head: number): Promise<void> {
   const first = Math.max(0, head - SHOWN + 1);
   for (let number = head; number >= first; number -= 1) {
     const known = blocks.get(number);
     const child = blocks.get(number + 1);
-    // A block that the next one does not name was replaced by another one.
+    // If the next block does not name this one as its parent, a reorganisation has replaced this one.
     if (known && number < head && child?.parentHash === known.hash) continue;
     const block = await session.block(quantity(number));
     if (block) blocks.set(number, block);
@@ -61,16 +62,16 @@ async function renew(blocks: Map<number, Block>, session: Session, head: number)
   for (const number of [...blocks.keys()]) if (number > head || number < first) blocks.delete(number);
 }
 
-/** Keeps the ages of the blocks in a list true, until the list is shown no more. */
+/** Updates the ages of the blocks in a list, until the list is not shown any more. */
 function keepAges(root: HTMLElement, list: HTMLElement): void {
   const clock = setInterval(() => {
     if (!root.isConnected || !root.contains(list)) return clearInterval(clock);
     for (const time of list.querySelectorAll<HTMLElement>('[data-time]')) time.textContent = ago(Number(time.dataset['time']));
     return undefined;
-  }, CLOCK);
+  }, CLOCK_INTERVAL);
 }
 
-/** Shows the newest blocks. `choose` is told the chosen block, and whether a visitor asked for it. */
+/** Shows the newest blocks. `choose` is called with the chosen block, and whether a visitor chose it. */
 export function chainView(root: HTMLElement, session: Session, choose: (number: number, asked: boolean) => void): void {
   const list = el('ol', { class: 'chain', 'aria-label': 'Newest blocks, newest first' });
   const about = el('div', { class: 'about' });

@@ -1,4 +1,4 @@
-// The explorer's calls of contracts, and tokens, which are four calls.
+// The explorer's forms for calls of contracts and for tokens. A token's answer is four calls of its contract.
 import type { Block, Session } from '../chain/session.ts';
 import { grouped, rbtc, toAddress, units } from '../bytes.ts';
 import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
@@ -8,12 +8,12 @@ import { type AnswerCard, answerView, clipped, heard, read, said, shower } from 
 import type { Trail } from './trail.ts';
 
 /** Most storage cells whose paths are drawn. */
-const DRAWN = 3;
+const MOST_CELLS = 3;
 
-/** Cells that earlier calls read: the client keeps proofs, so that a second call at the same block asks for none. */
+/** The cells that earlier calls read, by call. The client stores proofs, so that it requests none for a second call at the same block. */
 const remembered = new Map<string, readonly string[]>();
 
-/** Runs a call, and gives the storage cells of the contract that it read. */
+/** Runs a call, and returns its result with the storage cells of the contract that it read. `key` names the call. */
 async function withCells<T>(session: Session, contract: string, key: string, work: () => Promise<T>): Promise<[T, readonly string[]]> {
   session.cells.delete(contract);
   const done = await work();
@@ -24,9 +24,9 @@ async function withCells<T>(session: Session, contract: string, key: string, wor
 
 /** The proof of a contract and of the first cells that a call read. */
 const proofOf = (session: Session, block: Block, contract: string, cells: readonly string[]): Promise<AccountProof> =>
-  session.request('eth_getProof', contract, cells.slice(0, DRAWN), block.number) as Promise<AccountProof>;
+  session.request('eth_getProof', contract, cells.slice(0, MOST_CELLS), block.number) as Promise<AccountProof>;
 
-/** The paths to the cells of a proof, and to its contract. */
+/** The paths to the storage cells of a proof, and to its contract. */
 function trailsOf(block: Block, contract: string, proof: AccountProof): Trail[] {
   const cells = proof.storageProof.map((cell) => cellTrail(block, contract, cell, `Proof of what the call read, cell ${cell.key.length > 20 ? `${cell.key.slice(0, 12)}…` : cell.key}`));
   return [...cells, accountTrail(block, contract, proof, 'Proof of the contract')];
@@ -42,6 +42,7 @@ export interface TokenAnswer extends AnswerCard {
   readonly bytes: string;
 }
 
+/** Asks both sides about a token (`to`) and a holder (`who`). */
 export async function tokenAnswer(session: Session, to: string, who: string): Promise<TokenAnswer> {
   const block = await pinned(session);
   const at = block.number;
@@ -59,7 +60,7 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
   const proof = await proofOf(session, block, to, cells);
   const scale = says[2] ?? decimals;
   const shown = read(balance, amount(decimals));
-  // Another number with other decimals may be the same in words.
+  // A lie about the decimals and the number together may be the same in words as the truth.
   const saidAmount = (answer: string) => {
     const words = amount(scale)(answer);
     return words === shown && number(answer) !== number(String(balance)) ? `${words}, as ${number(answer)} with other decimals` : words;
@@ -75,9 +76,10 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
   };
 }
 
-/** The kind of a holder. */
+/** The hint about a holder's address. */
 export const HOLDER = 'Whose balance is asked for: the account or contract that has some of the token.';
 
+/** The form for tokens, and the answer below it. */
 export function tokenForm(session: Session): HTMLElement {
   const { token, account } = session.source;
   const contract = el('input', { value: token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
@@ -91,15 +93,17 @@ export function tokenForm(session: Session): HTMLElement {
     el('div', {}, el('button', { class: 'button main' }, 'Prove the balance'))), result);
 }
 
-/** The possible meanings of an answer: contracts do not say. */
+/** The possible meanings of a contract's answer, in words: the answer does not say which type it has. */
 export function readings(answer: string): string {
   const value = number(answer);
   const said = text(answer);
   if (value === undefined) return said ?? (answer === '0x' ? 'nothing' : `${words(answer).length} words`);
+  // Numbers of the usual size of addresses, and of amounts between 0.001 and 100 million coins.
   const address = value > 1n << 100n && value < 1n << 160n ? `, or the address ${addressOf(answer)}` : '';
   return `${grouped(value)}${value > 10n ** 15n && value < 10n ** 26n ? `, as an amount ${rbtc(value).replace(' RBTC', '')}` : ''}${address}`;
 }
 
+/** The form for calls, and the answer below it. */
 export function callForm(session: Session): HTMLElement {
   const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const method = el('input', { value: 'totalSupply()', autocomplete: 'off', spellcheck: 'false', required: true });

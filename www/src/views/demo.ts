@@ -1,11 +1,13 @@
-// The first thing to see: a node lies, and the light client notices.
+// The first section of the page: a button makes a node lie, and the light client notices (experiment.ts).
 import type { Outcome } from '../chain/experiment.ts';
 import type { Source } from '../chain/source.ts';
 import { action, el, fill } from '../dom.ts';
 import { plainly, reasonOf } from '../words.ts';
 
+/** A badge. */
 const pill = (kind: string, text: string) => el('span', { class: `badge ${kind}` }, text);
 
+/** The cards of the wallet and of this page after a run. */
 function cards({ believed, proven, faults }: Outcome, lies: boolean): HTMLElement {
   const fault = faults.at(-1);
   const isWrong = lies && believed !== proven;
@@ -26,7 +28,7 @@ const before = (): HTMLElement => el('div', { class: 'versus' },
   el('div', { class: 'side' }, el('h2', {}, 'A wallet that trusts its node'), el('p', {}, 'It asks one node and shows whatever the node says.')),
   el('div', { class: 'side' }, el('h2', {}, 'This page'), el('p', {}, 'It asks that node and a second one, demands proofs, and checks each step.')));
 
-/** Shows the experiment. Its chain is one in this tab, which starts with the first press. */
+/** Shows the section. Its chain is a development chain in this tab, which starts with the first press of the button. */
 export function demoView(root: HTMLElement, source: () => Source | undefined): void {
   const shown = el('div', { 'aria-live': 'polite' });
   let lies = false;

@@ -1,15 +1,17 @@
-// The basis of a block beside its proof: where the chain starts, and what Bitcoin's chain shows above the block.
+// The evidence for a block besides its own proof, in words: where the chain starts, and what Bitcoin's chain shows above the block.
 import type { BitcoinEvidence } from '../../../pkg/index.js';
 import type { Start, Verification } from '../chain/session.ts';
 import { ago, grouped } from '../bytes.ts';
 import { el } from '../dom.ts';
 
+/** A number of Bitcoin blocks in words. */
 const blocks = (count: number): string => `${grouped(count)} Bitcoin block${count === 1 ? '' : 's'}`;
 
 /** Bitcoin's evidence above a block, in sentences. */
 export function bitcoinWords(bitcoin: BitcoinEvidence | null): string[] {
   if (!bitcoin) return ['Bitcoin’s blocks were not looked at: they could tell when the work was done.'];
   const { blocksAbove, newestAge, tags, verdict, reason } = bitcoin;
+  // See `BitcoinTags` in pkg/index.d.ts.
   const { own, kin, foreign, ahead, none, withheld } = tags;
   const above = blocksAbove === 0
     ? 'No Bitcoin block commits to this block or to one above it yet.'
@@ -32,9 +34,9 @@ export function startWords({ kind, number, time }: Start): string {
   return `No block is trusted: the chain starts by ${kind}, and the work since ${since} counts.`;
 }
 
-/** The list of both. */
+/** Both as a list. */
 export function evidenceView({ bitcoin, began }: Verification): HTMLElement {
-  // Bitcoin's blocks can say nothing of a development chain.
+  // No Bitcoin block names blocks of a development chain.
   const ofBitcoin = bitcoin || began?.kind !== 'upstream' ? bitcoinWords(bitcoin) : [];
   const lines = [...ofBitcoin, ...(began ? [startWords(began)] : [])];
   return el('ul', { class: 'evidence small', 'aria-label': 'What the block rests on' }, ...lines.map((line) => el('li', {}, line)));

@@ -1,4 +1,4 @@
-// The explorer: one form at a time.
+// The explorer's section: one of four forms at a time.
 import type { Session } from '../chain/session.ts';
 import { el, fill } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
@@ -6,13 +6,15 @@ import { accountForm } from './account.ts';
 import { callForm, tokenForm } from './contract.ts';
 import { logsForm } from './logs.ts';
 
-const FORMS: readonly (readonly [string, string, (session: Session) => HTMLElement])[] = [
+/** The forms, from left to right. */
+const FORMS: readonly (readonly [name: string, description: string, make: (session: Session) => HTMLElement])[] = [
   ['Account', 'How much does somebody have?', accountForm],
   ['Token', 'Who has how much of a token?', tokenForm],
   ['Contract', 'What does a program on the chain answer? It is run here, on proven state.', callForm],
   ['Logs', 'What happened? Contracts write logs, for example for each payment of a token.', logsForm],
 ];
 
+/** Shows the section. */
 export function explorerView(root: HTMLElement, session: Session): void {
   const body = el('div', { class: 'card' });
   const tabs = FORMS.map(([name, description, make]) => {
@@ -23,7 +25,7 @@ export function explorerView(root: HTMLElement, session: Session): void {
     });
     return tab;
   });
-  /** The first question is one that the upstream's proofs can answer. */
+  /** Whether a visitor has used the section. Until then it changes to logs if the upstream proves no state, which the other forms need. */
   let isChosen = false;
   root.addEventListener('pointerdown', () => { isChosen = true; });
   root.addEventListener('keydown', () => { isChosen = true; });

@@ -1,4 +1,4 @@
-// The functions of a contract as buttons, from an ABI that a visitor pastes.
+// The functions of a contract as forms, from an ABI that a visitor pastes or that a Sourcify server publishes.
 import { type ContractFunction, functionsOf, signatureOf } from '../contracts/interface.ts';
 import { callData } from '../contracts/abi.ts';
 import { publishedFunctions, sourcifyAddress } from '../contracts/sourcify.ts';
@@ -10,9 +10,9 @@ import { answerView, clipped, heard, read, refusalView, said, shower } from './a
 import { readings } from './contract.ts';
 
 /** The label of a function's button, and its action on the call data. */
-export type Way = readonly [string, (data: () => string) => Promise<unknown>];
+export type Way = readonly [label: string, work: (data: () => string) => Promise<unknown>];
 
-/** A function with a field for each argument, of which the first address is filled in if one is given; `description` stands above its buttons. */
+/** The form of a function, with a field for each argument and a button for each way. `address` fills the first field for an address. */
 export function functionView(given: ContractFunction, ways: readonly Way[], { result, address = '', description }: { readonly result?: Child; readonly address?: string; readonly description?: Child } = {}): HTMLElement {
   const first = given.inputs.findIndex(({ type }) => type === 'address');
   const inputs = given.inputs.map((_, at) => el('input', { autocomplete: 'off', spellcheck: 'false', value: at === first ? address : '' }));
@@ -47,7 +47,7 @@ export function functionsView(session: Session, address: string): HTMLElement {
       });
     })]], { result, description: !given.reads && 'This function changes something. Asked here it changes nothing: you see what it would answer.' });
   };
-  /** Shows functions by the word of `whose`. */
+  /** Shows the functions that `find` returns. `whose` names the author of their names. */
   const open = async (find: () => readonly ContractFunction[] | Promise<readonly ContractFunction[]>, whose: string) => {
     try {
       const functions = await find();

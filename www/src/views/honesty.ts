@@ -1,16 +1,17 @@
-// The source of the page's answers, and how honest it was found to be: a node, or a light client with upstreams of its own.
+// Shows how honest the source of the page's answers was found to be. The source is a node, or a light client with upstreams of its own.
 import { honest, type Served, silent } from '../chain/served.ts';
 import type { UpstreamReport } from '../chain/session.ts';
 import { grouped } from '../bytes.ts';
 import { el } from '../dom.ts';
 
-/** The source of the page's answers, in words. */
+/** The kind of the source, in words. */
 export const kindOf = (served: readonly Served[]): string => (served.length > 0 ? 'light client' : 'node');
 
+/** What the status line says about honesty. */
 export interface Honesty {
   /** The name of the page's own upstream. */
   readonly name: string;
-  /** The upstreams that the server names, by its own word; none if the server is a node. */
+  /** The upstreams that the server states; none if the server is a node. */
   readonly served: readonly Served[];
   /** How many lies of the server itself this page has caught. */
   readonly lies: number;
@@ -18,13 +19,14 @@ export interface Honesty {
   readonly isSilent: boolean;
   /** Whether the newest block is where the chain starts, so that nothing was proven yet. */
   readonly isTrusted: boolean;
-  /** Whether the chain is the tab's own, of which nobody asks for honesty. */
+  /** Whether the chain is the tab's own, whose honesty is not a question. */
   readonly isOwn: boolean;
 }
 
+/** The badge with the number of lies. */
 const caught = (lies: number) => (lies > 0 ? el('span', { class: 'badge bad' }, `${grouped(lies)} ${lies === 1 ? 'lie' : 'lies'} caught`) : '');
 
-/** About the upstreams of a light client, by its own word. */
+/** The part about the upstreams of a light client, as it describes them. */
 function servedView(served: readonly Served[]): HTMLElement {
   const [good, quiet] = [honest(served), silent(served)];
   const lies = served.reduce((sum, each) => sum + each.lies, 0);
@@ -42,11 +44,12 @@ export function honestyViews({ name, served, lies, isSilent, isTrusted, isOwn }:
   return served.length > 0 ? [own, servedView(served)] : [own];
 }
 
+/** A table. */
 const tableOf = (label: string, heads: readonly string[], rows: readonly HTMLElement[]): HTMLElement =>
   el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label },
     el('table', {}, el('thead', {}, el('tr', {}, ...heads.map((text) => el('th', { scope: 'col' }, text)))), el('tbody', {}, ...rows)));
 
-/** A server's name, which may stand in two lines: the port in the second. */
+/** The cell with a server's name. The line may break before the port. */
 const nameCell = (name: string): HTMLElement => el('th', { scope: 'row' }, ...name.split(/(?=:\d+$)/).flatMap((part) => [el('wbr'), part]));
 
 const proves = (stateProofs: boolean | null): string => (stateProofs === null ? 'not asked yet' : stateProofs ? 'yes' : 'no');

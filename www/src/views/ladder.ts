@@ -1,7 +1,8 @@
-// What an answer rests on: the steps from the work to the answer. Each opens its bytes.
+// The ladder below an answer: the steps of its proof, from the proof of work to the answer. Each step shows its bytes when it is opened.
 import { el, fill } from '../dom.ts';
 import { asOneTabStop } from '../tab-stop.ts';
 
+/** A step of the proof. */
 export interface Step {
   readonly title: string;
   /** Whether the step was found to hold here; `undefined` if it is trusted. */
@@ -10,11 +11,13 @@ export interface Step {
   readonly open: () => Node[];
 }
 
+/** Number of ladders so far, from which their ids are made. */
 let ladders = 0;
 
-/** The mark of a step and its name for screen readers. */
-const MARKS = new Map<boolean | undefined, readonly [string, string]>([[true, ['✓', 'fits']], [false, ['✗', 'does not fit']], [undefined, ['○', 'trusted']]]);
+/** The mark of a step and its name for screen readers, by `holds`. */
+const MARKS = new Map<boolean | undefined, readonly [mark: string, word: string]>([[true, ['✓', 'fits']], [false, ['✗', 'does not fit']], [undefined, ['○', 'trusted']]]);
 
+/** Shows the steps as buttons. */
 export function ladderView(steps: readonly Step[]): HTMLElement {
   ladders += 1;
   const id = `ladder-${ladders}`;

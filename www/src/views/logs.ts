@@ -1,4 +1,4 @@
-// The explorer's logs: what contracts reported, each proven by its receipt.
+// The explorer's form for logs, and the comparison of proven logs with those that the node states. Each log is proven by its receipt.
 import type { Session, Verification } from '../chain/session.ts';
 import { equal, fromHex, grouped, InputError, quantity, safeText, short, toAddress } from '../bytes.ts';
 import { addressOf, number, TRANSFER } from '../contracts/abi.ts';
@@ -11,6 +11,7 @@ import { valueOf } from './account.ts';
 import { apart, clipped, heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
 
+/** A log as `eth_getLogs` returns it. */
 export interface Log {
   readonly address: string;
   readonly blockNumber: string;
@@ -26,10 +27,10 @@ export interface Log {
 const BLOCKS = 2000;
 const SHOWN = 50;
 
-/** Blocks that are asked for unless a visitor says otherwise. */
+/** The number of newest blocks by default, as the text of the field. */
 export const USUAL = '100';
 
-/** Whether a log says that a token was paid. */
+/** Whether a log is a transfer of a token. */
 const isTransfer = ({ topics: [event, from, to] }: Log): boolean => event === TRANSFER && Boolean(from) && Boolean(to);
 
 /** The decimals of the tokens that these logs speak about. */
@@ -58,7 +59,7 @@ export async function receiptTrail(session: Session, log: Log): Promise<HTMLElem
   const path = follow(block.receiptsRoot, receiptKey(Number(log.transactionIndex)), nodes.map(fromHex));
   const value = valueOf(path);
   const receipt = fromHex(raw);
-  // Long values are in the node by their hash, followed by their length.
+  // A trie node has the hash of a long value, followed by its length, in place of the value.
   const holds = equal(value, receipt) || equal(value.subarray(0, 32), keccak(receipt));
   const made = trailView({ title: 'Proof of the receipt', block, root: 'receiptsRoot', path, holds, value: `the receipt of transaction ${short(log.transactionHash, 6, 6)}, ${grouped(receipt.length)} bytes, which contains this log` });
   made.open = true;
@@ -76,28 +77,32 @@ function row(session: Session, log: Log, proven: string, claimed: string | undef
     show, proof);
 }
 
-/** The proven logs of the newest blocks, newest first, and what the node says of them. */
+/** An answer about logs from both sides. */
 export interface LogsAnswer {
+  /** The proven logs of the newest blocks, newest first. */
   readonly logs: readonly Log[];
   readonly filter: { readonly fromBlock: string; readonly toBlock: string; readonly address?: string };
   readonly level: string | undefined;
   readonly verification: Verification | null;
+  /** The node's unchecked answer. */
   readonly claim: unknown;
   /** The logs as a list, each beside a lie of the node about it. */
   readonly list: HTMLElement;
-  /** That the node says something else, if it does: a lie, or about another branch. */
+  /** Whether the node's answer differs: `bad` for a lie, `warn` if it is about another branch. */
   readonly differs: 'bad' | 'warn' | undefined;
 }
 
-/** The parts of a log that are compared. Words leave bytes out, in which a node may lie. */
+/** The parts of a log that are compared, because the log in words leaves out bytes in which a node may lie. */
 const PARTS = ['address', 'topics', 'data', 'blockNumber', 'blockHash'] as const;
 
+/** A value as text, to compare it. */
 const inJson = (value: unknown): string => (JSON.stringify(value) ?? 'missing').toLowerCase();
 
-const placeOf = ({ transactionHash, logIndex }: Partial<Log>): string => inJson([transactionHash, logIndex]);
+/** The position of a log in the chain, by which the logs of both sides are matched. */
+const positionOf = ({ transactionHash, logIndex }: Partial<Log>): string => inJson([transactionHash, logIndex]);
 
-/** What a node says of a log, if that is not what is proven. */
-function otherwise(other: Partial<Log> | undefined, log: Log, decimals: Decimals): string | undefined {
+/** How the node's log differs from the proven one, in words; `undefined` if it does not. */
+function differenceOf(other: Partial<Log> | undefined, log: Log, decimals: Decimals): string | undefined {
   if (!other) return 'there is no such log';
   const parts = PARTS.filter((part) => inJson(other[part]) !== inJson(log[part]));
   if (parts.length === 0) return undefined;
@@ -105,15 +110,15 @@ function otherwise(other: Partial<Log> | undefined, log: Log, decimals: Decimals
   return safeText(clipped(words === meaning(log, decimals) ? parts.map((part) => `${part} ${inJson(other[part])}`).join(', ') : words));
 }
 
-/** The differences between the proven logs and a node's, in their order, and how many logs the node made up. */
+/** The difference of each proven log, in their order, and the number of logs that only the node states. */
 function compared(logs: readonly Log[], claim: unknown, decimals: Decimals): [readonly (string | undefined)[], number] {
   if (!Array.isArray(claim)) return [[], 0];
-  const claims = new Map((claim as (Partial<Log> | null)[]).map((each) => [placeOf(each ?? {}), each ?? {}]));
-  const differences = logs.map((log) => otherwise(claims.get(placeOf(log)), log, decimals));
-  return [differences, claim.length - logs.filter((log) => claims.has(placeOf(log))).length];
+  const claims = new Map((claim as (Partial<Log> | null)[]).map((each) => [positionOf(each ?? {}), each ?? {}]));
+  const differences = logs.map((log) => differenceOf(claims.get(positionOf(log)), log, decimals));
+  return [differences, claim.length - logs.filter((log) => claims.has(positionOf(log))).length];
 }
 
-/** Blocks that a question covers: a whole number from a visitor's text. */
+/** The number of blocks in a visitor's text; throws for other text. */
 export function countOf(text: string): number {
   const count = Number(text.replaceAll(/[\s,]/g, ''));
   if (!Number.isSafeInteger(count) || count < 1 || count > BLOCKS) throw new InputError(`write how many blocks, from 1 to ${grouped(BLOCKS)}`);
@@ -134,6 +139,7 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   ]);
   const logs = (result as Log[]).slice().reverse();
   const decimals = await decimalsIn(session, logs.slice(0, SHOWN));
+  // A node that means another branch does not lie; whether it does is asked only if something differs.
   const [differences, more] = compared(logs, claim, decimals);
   const wrong = logs.flatMap((log, at) => (differences[at] === undefined ? [] : [`log ${log.transactionHash} ${log.logIndex} ${differences[at]}`]));
   const block = wrong.length > 0 || more > 0 ? await session.block(filter.toBlock) : null;
@@ -153,7 +159,7 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   return { logs, filter, level, verification, claim, list, differs: other ? 'warn' : wrong.length > 0 || made > 0 ? 'bad' : undefined };
 }
 
-/** The fields of a question about logs; `ask` gets what they hold. */
+/** The form of a question about logs; `ask` gets the texts of its fields. */
 export function logsQuestion(address: string, count: string, ask: (address: string, count: string) => Promise<unknown>): HTMLFormElement {
   const contract = el('input', { value: address, autocomplete: 'off', spellcheck: 'false' });
   const blocks = el('input', { value: count, inputmode: 'numeric', autocomplete: 'off' });
@@ -164,6 +170,7 @@ export function logsQuestion(address: string, count: string, ask: (address: stri
     el('div', {}, el('button', { class: 'button main' }, 'Prove the logs')));
 }
 
+/** The explorer's form, and the answer below it. */
 export function logsForm(session: Session): HTMLElement {
   const result = el('div');
   const show = shower(result, session);

@@ -1,4 +1,5 @@
-// Chains of this tab to play with: a new one, or one that begins on a block of the server's network. Accounts, payments, contracts, time.
+// The playground's section: a development chain in this tab, either a new one or one that begins on a block of the server's network, with panels for
+// accounts, payments, contracts and time.
 import type { ChainProvider } from '../../../pkg/dev.js';
 import { grouped, InputError, quantity, short, toAddress } from '../bytes.ts';
 import { lab } from '../chain/lab.ts';
@@ -14,21 +15,23 @@ import { callPanel, deployForm } from '../play/programs.ts';
 import { timePanel } from '../play/time.ts';
 import { ownPart, reasonOf } from '../words.ts';
 
+/** A panel with a title. */
 const panel = (title: string, description: string, ...children: (Node | undefined)[]) => el('div', { class: 'card panel' }, el('h3', {}, title), el('p', { class: 'description' }, description), ...children);
 
+/** Functions for fork.ts, which imports nothing. */
 const tools = { action, el, field, fill, forkOf, form, grouped, InputError, interfaceOf, networkName, ownPart, quantity, reasonOf, serverAddress, short, toAddress };
 
-/** The parts of the page that the script of forks needs. */
+/** The functions of the page that fork.ts needs. */
 export type Tools = typeof tools;
 
 /** The fork that is shown; another choice closes it. */
 let fork: ChainProvider | undefined;
 
-/** Shows a chain. `standing` says what a fork rests on, and `find` takes contracts of its network. */
+/** Shows a chain. For a fork, `standing` is the note about its proof, and `find` the form that adds contracts of its network. */
 async function show(root: HTMLElement, session: Session | undefined, bench: Bench, description: string, standing?: HTMLElement, find?: HTMLElement): Promise<void> {
   bench.accounts = (await bench.ask('eth_accounts')) as string[];
   bench.tell('', description);
-  // The light client follows the chain of the page's source alone.
+  // The page's light client follows only the chain of the page's source.
   const seen = () => (session?.source.chain === bench.source.chain ? session?.head : undefined);
   fill(root, standing,
     el('div', { class: 'panels' },
@@ -40,6 +43,7 @@ async function show(root: HTMLElement, session: Session | undefined, bench: Benc
   standing?.focus();
 }
 
+/** Shows the new chain. */
 async function open(root: HTMLElement, session: Session | undefined): Promise<void> {
   const above = session?.source.kind === 'tab' ? 'What you do here shows in the sections above, too.' : 'It is a chain of its own: the server’s chain stays as it is.';
   await show(root, session, new Bench(await lab(session?.source)), `The chain is ready. ${above}`);
@@ -53,6 +57,7 @@ const offer = async (root: HTMLElement, session: Session, card: HTMLElement) => 
   await show(root, session, bench, 'The chain is ready. The network stays as it is.', standing, find(bench));
 });
 
+/** Shows the section. On a practice chain it starts at once, otherwise a visitor chooses the chain. */
 export function playgroundView(root: HTMLElement, session: Session | undefined): void {
   fork?.close();
   fork = undefined;

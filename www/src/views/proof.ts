@@ -1,4 +1,4 @@
-// The merge-mining proof of the chosen block.
+// The section that draws a merge-mining proof: of the chosen block, or of a block of the main network that is part of the page.
 import type { Session } from '../chain/session.ts';
 import { networkOf } from '../chain/networks.ts';
 import { grouped, quantity } from '../bytes.ts';
@@ -9,14 +9,18 @@ import { type MiningProof, prove } from '../proof/mining.ts';
 import { asOneTabStop } from '../tab-stop.ts';
 import { reasonOf } from '../words.ts';
 
+/** The section, as other sections use it. */
 export interface ProofView {
   /** Draws the proof of a block. Unless a visitor `asked` for it, it does not replace the main network's block that a visitor has chosen. */
   show(number: number, asked: boolean): void;
 }
 
+/** Shows the section. */
 export function proofView(root: HTMLElement, session: Session): ProofView {
   const body = el('div', { class: 'proof-body' });
+  /** The number of the chosen block. */
   let chosen = 0;
+  /** The number of the newest drawing; an earlier one (`mine`) that is still being made is not shown. */
   let turn = 0;
   /** Whether a visitor has chosen the block of the main network. */
   let isPinned = false;
@@ -68,7 +72,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   async function show(proof: MiningProof, mine: number, isMined: boolean): Promise<void> {
     const drawing = await draw(proof, isMined);
     if (mine !== turn) return;
-    // In the place of another drawing the whole one appears at once, so that what is below does not move.
+    // A drawing that replaces another appears as a whole, so that the content below does not move. The first one appears stage by stage.
     const later = body.childElementCount > 0 ? [] : [...drawing.querySelectorAll<HTMLElement>('.drawing > li')].slice(1);
     for (const stage of later) stage.hidden = true;
     fill(body, drawing);
@@ -88,7 +92,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
     show(number, asked) {
       chosen = number;
       if (isPinned && !asked) nameOwn();
-      // A new chain has no mined block yet: the first thing to see is a real one.
+      // A new chain has no mined block yet, so that the block of the main network is shown first.
       else if (number === 0 && turn === 0) void drawReal();
       else void drawOwn();
     },

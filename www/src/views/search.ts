@@ -1,9 +1,9 @@
-// One field for everything that has a page of its own.
+// The search field for blocks, transactions and addresses, which leads to their pages.
 import { InputError } from '../bytes.ts';
 import { el, field, fill, form } from '../dom.ts';
 import { refusalView } from './answer.ts';
 
-/** The address on this page of a visitor's search; throws for text that names nothing here. */
+/** The fragment of the page that a visitor's text names; throws for other text. */
 export function routeOf(text: string): string {
   const given = text.trim().replaceAll(/[\s,]/g, '').replace(/^#/, '').toLowerCase();
   if (given === 'latest' || given === 'newest') return '#/block/latest';
@@ -15,7 +15,7 @@ export function routeOf(text: string): string {
   throw new InputError('write an address or a transaction (0x and hexadecimal digits), or a block’s number');
 }
 
-/** Leads to the page that a visitor's text asks for, or says what is wrong with the text. */
+/** Leads to the page whose fragment `address` makes of the visitor's input; shows in `wrong` what is wrong with the input. */
 export async function asked(wrong: HTMLElement, address: () => string): Promise<void> {
   fill(wrong);
   try {
@@ -25,7 +25,7 @@ export async function asked(wrong: HTMLElement, address: () => string): Promise<
   }
 }
 
-/** Shows the field. Returns what is told the newest block, which is the example of a number that exists. */
+/** Shows the field. Returns a function that sets its example to the number of the newest block. */
 export function searchView(root: HTMLElement): (newest: number) => void {
   const input = el('input', { autocomplete: 'off', spellcheck: 'false', placeholder: '0x… or a number', type: 'search' });
   const wrong = el('div', { 'aria-live': 'polite' });

@@ -1,4 +1,4 @@
-// One line about the chain: its newest block, honest sources, what the chain rests on, and what a forgery costs.
+// The status line about the chain: its newest block, honest sources, the start of the chain, and the cost of a forgery. Below it are the upstreams.
 import type { SyncProgress } from '../../../pkg/index.js';
 import type { Session, Verification } from '../chain/session.ts';
 import { networkOf } from '../chain/networks.ts';
@@ -10,14 +10,16 @@ import { isTrusted, levelBadge, verdictBadge } from './answer.ts';
 import { honestyViews, kindOf, sourcesView } from './honesty.ts';
 
 /** Milliseconds without any progress after which the page says so. */
-const PATIENCE = 12_000;
+const SILENCE_TIMEOUT = 12_000;
 
-/** Milliseconds between two looks at the state of the upstream. */
-const LOOK = 5_000;
-/** Looks between two questions about the upstream's network. */
-const LOOKS = 4;
+/** Milliseconds between two checks of the state of the upstream. */
+const CHECK_INTERVAL = 5_000;
+/** Number of checks from one question about the upstream's network to the next. */
+const CHECKS_PER_NETWORK = 4;
 
+/** The status line, as main.ts uses it. */
 export interface StatusView {
+  /** Shows the progress of the first synchronization. */
   progress(progress: SyncProgress): void;
   /** Resolves when the first proven answer is shown. */
   ready(session: Session): Promise<void>;
@@ -25,13 +27,16 @@ export interface StatusView {
 
 /** The actions of the page's buttons about the source. */
 export interface Change {
+  /** Starts a practice chain in this tab. */
   readonly practise: () => void;
-  /** The upstream serves another network than before. */
+  /** Called when the upstream serves another network than before. */
   readonly moved: () => void;
 }
 
+/** The verdicts that the explanation of the labels lists. */
 const SHOWN: readonly Verdict[] = ['proven', 'lie', 'unprovable', 'input', 'reverted'];
 
+/** The explanation of the page's labels, folded. */
 function labels(): HTMLElement {
   return el('details', { class: 'levels' }, el('summary', {}, 'What do the labels mean?'),
     el('dl', {}, ...SHOWN.flatMap((verdict) => [el('dt', {}, verdictBadge(verdict)), el('dd', {}, VERDICTS[verdict].description)]),
@@ -43,7 +48,7 @@ function labels(): HTMLElement {
       el('dd', {}, 'How many blocks stand on top. Each adds work that a liar would have to redo; exchanges wait for a dozen or more.')));
 }
 
-/** The basis of the chain, in a few words. */
+/** The start of the chain, in a few words. */
 function restsOn(verification: Verification | null, isMined: boolean): string {
   const began = verification?.began;
   if (!began) return 'the start of the chain';
@@ -51,24 +56,31 @@ function restsOn(verification: Verification | null, isMined: boolean): string {
   return isMined ? 'two days of headers that Bitcoin miners worked on' : 'the work of recent headers';
 }
 
-/** The cost of a forgery in blocks of Bitcoin's difficulty at that time; `undefined` if it cannot be said. */
+/**
+ * The cost of a forgery, as a number of Bitcoin blocks of the difficulty that the Bitcoin header of the newest block states; `undefined` if it is not
+ * known. `attackCost` is the least work of a forgery, as Rootstock's difficulty.
+ */
 export function forgery(attackCost: string | null, bitcoinHeader: string): string | undefined {
   if (attackCost === null || !/^0x[0-9a-f]{160}$/.test(bitcoinHeader)) return undefined;
   const bits = Number(toBig(reversed(fromHex(bitcoinHeader).subarray(72, 76))));
+  // Bitcoin's compact form of a target: 23 bits of the number, and in the highest byte its length in bytes.
   const target = BigInt(bits & 0x7f_ffff) << BigInt(Math.max(0, 8 * ((bits >>> 24) - 3)));
+  // A hash below the target takes 2^256 / (target + 1) tries; computed with two decimals.
   const blocks = Number((BigInt(attackCost) * 100n * (target + 1n)) >> 256n) / 100;
   return `the work of ${blocks < 10 ? blocks.toFixed(1) : grouped(Math.round(blocks))} Bitcoin blocks`;
 }
 
+/** The text before the first header. */
 const asking = (name: string): string => `Asking ${name} for headers…`;
 
-/** How far the client is, in words. Before the first header it knows no number of blocks. */
+/** The progress in words. Before the first header no number of blocks is known. */
 export function progressWords({ currentBlock, highestBlock, secondsLeft }: SyncProgress, name: string): string {
   if (highestBlock === 0) return asking(name);
   const left = secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(secondsLeft))} s left`;
   return `Block ${grouped(currentBlock)} of ${grouped(highestBlock)} checked${left}.`;
 }
 
+/** Shows the status line of a source. */
 export function statusView(root: HTMLElement, source: Source, change: Change): StatusView {
   const network = networkOf(source.chainId);
   const name = source.kind === 'tab' ? 'practice chain' : network?.name ?? '';
@@ -79,14 +91,15 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   const title = el('summary', {}, 'The node, as this page sees it');
   const below = el('div', { class: 'below' });
   fill(root, strip, bar, note, below);
-  // Silence is shown, too: a node may be down, or send headers that prove nothing.
+  // No progress is shown too: a node may be down, or send headers that prove nothing.
   const waiting = setTimeout(() => {
     note.textContent = `Still no proven header from ${source.name}: it does not answer, or what it sends proves nothing.`;
-  }, PATIENCE);
-  /** The present content: the same again would close nothing and change nothing, but screen readers would read it again. */
+  }, SILENCE_TIMEOUT);
+  /** The data that is shown. The same data is not shown again, because screen readers would read it again. */
   let shown = '';
+  /** The time of the newest block, in seconds since 1970. */
   let time = 0;
-  let looks = 0;
+  let checks = 0;
   let { served } = source;
 
   async function refresh(session: Session): Promise<void> {
@@ -96,7 +109,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
     const [verification, reports, lies, header] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.header(head)]);
     const silent = reports.find(({ resting }) => resting !== null)?.resting ?? null;
     const now = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silent, session.lacksState, served]);
-    // A newer block brings a look of its own.
+    // A newer block has a refresh of its own.
     if (session.isClosed || head !== session.head) return;
     time = head === 0 ? 0 : header?.time ?? 0;
     if (now === shown) return tick();
@@ -125,9 +138,9 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
     if (age) age.textContent = ago(time);
   };
 
-  async function look(session: Session): Promise<void> {
-    looks += 1;
-    if (source.kind === 'server' && looks % LOOKS === 0) {
+  async function check(session: Session): Promise<void> {
+    checks += 1;
+    if (source.kind === 'server' && checks % CHECKS_PER_NETWORK === 0) {
       const chainId = await session.claim('eth_chainId').catch(() => undefined);
       if (typeof chainId === 'string' && Number(chainId) !== source.chainId && !session.isClosed) return change.moved();
     }
@@ -152,8 +165,8 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
       labels(), source.kind === 'server' && network?.option !== 'regtest' && action('Use a practice chain in this tab', change.practise));
       const clock = setInterval(() => {
         if (session.isClosed) clearInterval(clock);
-        else void look(session).catch(() => {});
-      }, LOOK);
+        else void check(session).catch(() => {});
+      }, CHECK_INTERVAL);
       return again();
     },
   };

@@ -1,4 +1,4 @@
-// The switch that turns a node into a liar, and who notices.
+// The section with a switch that makes a node lie: an ordinary wallet believes the lie, and the light client notices it (experiment.ts).
 import { type Fault, experiment, NODES, type Outcome } from '../chain/experiment.ts';
 import { lab } from '../chain/lab.ts';
 import { LIES, type LieName } from '../chain/lies.ts';
@@ -14,6 +14,7 @@ function caught({ node, rule }: Fault): HTMLElement {
     el('details', {}, el('summary', {}, 'What the client noted'), el('p', { class: 'mono break' }, rule)));
 }
 
+/** The side of the wallet. */
 function wallet(outcome: Outcome, lies: boolean): HTMLElement {
   const believed = lies && outcome.believed !== outcome.proven;
   return el('div', { class: believed ? 'side lie' : 'side' },
@@ -22,6 +23,7 @@ function wallet(outcome: Outcome, lies: boolean): HTMLElement {
     el('p', { class: 'small' }, lies ? 'It shows the lie. It has no way to notice: it asked one node, and believed it.' : 'Node A is honest now, so this happens to be true.'));
 }
 
+/** The side of the light client. `helped`: it has an honest node too. */
 function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
   const { proven, refusal, faults } = outcome;
   const fault = faults.at(-1);
@@ -39,6 +41,7 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
     fault ? caught(fault) : refusal !== undefined && caught({ node: NODES[0], rule: refusal, lie: false }));
 }
 
+/** Shows the section. */
 export function tamperView(root: HTMLElement, session: Session | undefined): void {
   const lie = el('input', { type: 'checkbox', role: 'switch', id: 'lie' });
   const help = el('input', { type: 'checkbox', role: 'switch', id: 'help' });
