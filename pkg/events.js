@@ -8,6 +8,7 @@ const NOT_FOUND = -32000;
 /** JSON-RPC error code of invalid parameters. */
 const INVALID_PARAMS = -32602;
 
+/** A number as JSON-RPC writes it. */
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
 /** An id of 16 random bytes. */

@@ -10,6 +10,7 @@ import { checkScheme, foreignNetworks } from './upstream-words.js';
 /** The names of networks by chain id. */
 const BY_CHAIN_ID = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
 
+/** The error for a wrong option `fork`. */
 const wrong = (reason) => failure(INVALID_REQUEST, `fork: ${reason}`);
 
 /** The number and the hash of the block to begin on, as far as they are given, as a list. */

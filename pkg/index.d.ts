@@ -332,6 +332,7 @@ export interface Signer {
   removeListener?(...args: any): any;
 }
 
+/** Options of {@link createProvider}. */
 export interface ProviderOptions {
   /** A network by name. */
   readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';

@@ -5,6 +5,7 @@ import { disconnected } from './life.js';
 /** The result of calls into an instance that has ended: an empty list, which the glue code can destructure. */
 const NOTHING = Object.freeze([]);
 
+/** Bytes of a MiB. */
 const MIB = 2 ** 20;
 
 /**

@@ -32,6 +32,7 @@ function reasonToStay({ storage, module, fork }) {
   return undefined;
 }
 
+/** Whether an upstream is a function of the page. */
 const hasFunctions = ({ upstreams = [] }) => upstreams.some((upstream) => typeof upstream === 'function');
 
 /**
@@ -55,6 +56,7 @@ function makerOf(worker, workers) {
   throw wrong("give 'shared', 'dedicated', false, or a function that makes a worker");
 }
 
+/** Whether {@link notice} has printed its line. */
 let noticed = false;
 
 /** Says once why clients run on the page's thread. */

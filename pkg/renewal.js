@@ -22,6 +22,7 @@ const CHECKS_WITHOUT_HEAD = 2;
 /** The request for the chain id of an upstream. */
 export const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
 
+/** The request for the block of a number, without its transactions. */
 const blockAt = (number) => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: [number, false] });
 
 const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis).unref?.());

@@ -250,6 +250,7 @@ function pagesWithLock(place, locks, name, { onError = warn, onTurn }) {
   };
 }
 
+/** The default listener to failures. */
 function warn(error) {
   console.warn(`rootlight: ${error.message}`);
 }
@@ -299,6 +300,7 @@ function turnOf(locks, name, onTurn) {
 /** The initial value: no pages were read. */
 const NONE = { first: 0, step: 0, pages: [] };
 
+/** Whether a stored value may be a page. */
 const isPage = (page) => isBytes(page) && page.length > 0 && page.length <= MAX_PAGE_BYTES;
 
 /** Most pages that are counted: 67 million headers. Bounds the search in a store that returns a page for every key. */

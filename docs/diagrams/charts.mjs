@@ -37,8 +37,10 @@ function number(text) {
   if (!Number.isFinite(value)) throw new Error(`"${text}" is not a number`);
   return value;
 }
+/** A text; `anchor` says which end of it is at `x`. */
 const text = (x, y, words, kind = '', anchor = 'start') =>
   `<text x="${round(x)}" y="${round(y)}"${kind && ` class="${kind}"`} text-anchor="${anchor}">${escape(words)}</text>`;
+/** A coordinate with one decimal. */
 const round = (value) => Math.round(value * 10) / 10;
 /** A vertical line. */
 const line = (x, top, bottom, kind) =>
@@ -46,6 +48,7 @@ const line = (x, top, bottom, kind) =>
 const box = (x, y, width, height, kind) =>
   `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${height}" rx="2" class="${kind}"/>`;
 
+/** A picture of these parts. */
 function svg(height, title, parts) {
   const size = `viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}"`;
   const back = `<rect width="${WIDTH}" height="${height}" class="back"/>`;

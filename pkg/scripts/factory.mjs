@@ -16,6 +16,7 @@ function replace(what, by) {
   text = text.replace(what, () => by);
 }
 
+/** The classes and functions that wasm-bindgen exports. */
 const names = Array.from(text.matchAll(/^export (?:class|function) (\w+)/gm), ([, name]) => name);
 text = text.replaceAll(/^export (?=class |function )/gm, '');
 replace('wasm = instance.exports;', 'wasm = guard(instance.exports);');

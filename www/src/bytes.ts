@@ -19,6 +19,7 @@ export const toHex = (bytes: Uint8Array): string => `0x${digits(bytes)}`;
 /** A number as JSON-RPC writes it: `0x` hexadecimal without leading zeros. */
 export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`;
 
+/** Bytes one after the other. */
 export function concat(...parts: Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -31,6 +32,7 @@ export function concat(...parts: Uint8Array[]): Uint8Array {
 
 export const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, at) => byte === b[at]);
 
+/** Bytes in the other order: Bitcoin shows hashes that way. */
 export const reversed = (bytes: Uint8Array): Uint8Array => bytes.slice().reverse();
 
 export const ascii = (text: string): Uint8Array => Uint8Array.from(text, (letter) => letter.charCodeAt(0));

@@ -30,6 +30,7 @@ export const pages = (): Promise<typeof import('./pages/named.ts')> => import('.
 /** The number of the newest page; an earlier one (`mine`) that is still being made is not shown. */
 let turn = 0;
 
+/** The link to the first page. */
 const back = (): HTMLElement => el('p', {}, el('a', { href: '#top' }, '← First page'));
 
 /** Shows the page that the address names. */

@@ -13,11 +13,11 @@ use crate::packages::PUBLISHED;
 use crate::shell::{Cmd, StepOutput, root, target_dir};
 use crate::steps::{StepResult, SuiteRun};
 
-/// The version of rustdoc's JSON that `public-api` reads.
+/// The version of rustdoc's JSON that the version of `public-api` in `xtask/Cargo.toml` reads.
 const FORMAT: u64 = 57;
 
-/// The number of changed lines shown for a crate.
-const SHOWN: usize = 40;
+/// Most changed lines that are printed for a crate.
+const MOST_SHOWN: usize = 40;
 
 /// Runs `cargo xtask api [--write]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
@@ -58,6 +58,7 @@ pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     Err(faults.join("\n"))
 }
 
+/// Writes the lists.
 fn write(log: &mut StepOutput) -> StepResult {
     document(log)?;
     let mut total = 0;
@@ -89,6 +90,7 @@ fn items(name: &str) -> Result<String, String> {
     let path = target_dir().join("doc").join(format!("{}.json", name.replace('-', "_")));
     same_format(&path)?;
     let builder = public_api::Builder::from_rustdoc_json(&path);
+    // These implementations follow from others and would only lengthen the lists.
     let builder = builder.omit_blanket_impls(true).omit_auto_trait_impls(true);
     let api = builder.build().map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(api.items().map(|item| format!("{item}\n")).collect())
@@ -115,9 +117,10 @@ fn difference(known: &str, found: &str) -> Vec<String> {
     gone.chain(new.difference(&old).map(|line| format!("+ {line}"))).collect()
 }
 
+/// The changed lines as text, at most [`MOST_SHOWN`] of them.
 fn show(changes: &[String]) -> String {
-    let mut text: Vec<String> = changes.iter().take(SHOWN).map(|line| format!("    {line}")).collect();
-    if let Some(more) = changes.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+    let mut text: Vec<String> = changes.iter().take(MOST_SHOWN).map(|line| format!("    {line}")).collect();
+    if let Some(more) = changes.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
         text.push(format!("    and {more} more"));
     }
     text.join("\n")

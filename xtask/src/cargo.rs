@@ -1,4 +1,4 @@
-//! Cargo commands that several steps use.
+//! Cargo commands that several steps use: the tests of this machine's crates, and the build of the program.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -10,23 +10,24 @@ use crate::shell::{Cmd, StepOutput};
 use crate::steps::StepResult;
 use crate::tools;
 
-/// Set once this run has built the program.
+/// Set once this run has built the program `rootlight`, with the tests that start it.
 static PROGRAM: OnceLock<()> = OnceLock::new();
 
-/// Crates without tests for this machine; `lint` compiles them.
-const WITHOUT: [&str; 2] = ["rootlight-wasm", "rootlight-bench"];
+/// Crates without tests for this machine; the step `lint` compiles them.
+const WITHOUT_TESTS: [&str; 2] = ["rootlight-wasm", "rootlight-bench"];
 
 /// A cargo command over the crates that have tests on this machine. Commands for fewer of them would choose other
 /// features of some dependencies, and so compile these once more.
 pub(crate) fn host_crates(command: &str) -> Cmd {
     let cmd = Cmd::new("cargo").arg(command).args(&["--locked", "--workspace"]);
-    with_rocksdb(WITHOUT.iter().fold(cmd, |cmd, name| cmd.args(&["--exclude", name])))
+    with_rocksdb(WITHOUT_TESTS.iter().fold(cmd, |cmd, name| cmd.args(&["--exclude", name])))
 }
 
-/// Test programs that take longest: those that start servers of PostgreSQL or Redis, and the one that fills every memory budget.
+/// The test programs that take longest: `cluster`, `postgres` and `service` start servers of PostgreSQL or Redis, and `budgets` fills every
+/// memory budget.
 const LONGEST: [&str; 4] = ["budgets", "cluster", "postgres", "service"];
 
-/// Tests the core, the native host and the tasks. Examples are left out: the step `examples` runs those of the core, and
+/// Runs the tests of the core, of the native host and of the tasks. Examples are left out: the step `examples` runs those of the core, and
 /// `lint` compiles all.
 pub(crate) fn host_tests(log: &mut StepOutput) -> StepResult {
     let programs = test_programs(log)?;
@@ -76,8 +77,8 @@ impl TestProgram {
     }
 }
 
-/// Builds all test programs with one cargo invocation, so that dependencies are built once, the program among them. Returns
-/// those of one crate together.
+/// Builds all test programs, and the program `rootlight`, with one invocation of cargo, so that dependencies are built once. Returns the test
+/// programs sorted by the folder of their crate.
 fn test_programs(log: &mut StepOutput) -> Result<Vec<TestProgram>, String> {
     let tests = host_crates("test").args(&["--no-run", "--lib", "--bins", "--tests"]);
     // On a slow machine, building all tests takes longer than running them.
@@ -94,6 +95,7 @@ fn test_programs(log: &mut StepOutput) -> Result<Vec<TestProgram>, String> {
 fn run_programs(log: &mut StepOutput, programs: Vec<TestProgram>) -> StepResult {
     let left = Mutex::new(VecDeque::from(programs));
     let log = Mutex::new((log, Vec::new()));
+    // Takes programs from one end of the list, and runs them until none is left.
     let lane = |next: fn(&mut VecDeque<TestProgram>) -> Option<TestProgram>| loop {
         let Some(program) = next(&mut left.lock().unwrap_or_else(PoisonError::into_inner)) else {
             return;
@@ -111,8 +113,8 @@ fn run_programs(log: &mut StepOutput, programs: Vec<TestProgram>) -> StepResult 
     if failed.is_empty() { Ok(String::new()) } else { Err(failed.join("\n    ")) }
 }
 
-/// Builds the program with the tests that start it, unless [`host_tests`] has built it in this run: cargo would only wait
-/// for its lock, which a check that runs at the same time holds.
+/// Builds the program with the tests that start it, unless [`host_tests`] has built it in this run: cargo would wait for
+/// its lock, which a check that runs at the same time may hold.
 pub(crate) fn program(log: &mut StepOutput) -> Result<(), String> {
     if PROGRAM.get().is_some() {
         return Ok(());
@@ -120,8 +122,8 @@ pub(crate) fn program(log: &mut StepOutput) -> Result<(), String> {
     log.run(host_crates("test").args(&["--no-run", "--test", "program"])).map(|_| ())
 }
 
-/// A cargo command over the workspace with the features that need system libraries or a C compiler. It is linked to the system's
-/// RocksDB: compiling the one that the crate brings takes a quarter of an hour.
+/// Adds the features that need system libraries or a C compiler to a cargo command. Programs are linked to the system's RocksDB: compiling the
+/// copy in the RocksDB crate takes a quarter of an hour.
 pub(crate) fn with_rocksdb(cmd: Cmd) -> Cmd {
     let cmd = cmd
         .args(&["--features", "rootlight-cli/rskj-store,rootlight-cli/js-tracers"])

@@ -8,6 +8,7 @@ use crate::shell::{Cmd, StepOutput, root, target_dir};
 use crate::steps::StepResult;
 use crate::tools;
 
+/// The folder of these tests.
 fn folder() -> PathBuf {
     root().join("tests/clients")
 }
@@ -27,11 +28,12 @@ pub(crate) fn python_packages(log: &mut StepOutput) -> StepResult {
 /// The folder of the Python environment below target/.
 const ENVIRONMENT: &str = "python";
 
+/// The Python program of the environment.
 fn python() -> PathBuf {
     target_dir().join(ENVIRONMENT).join("bin/python")
 }
 
-/// Tests in JavaScript of what answers at a URL.
+/// Tests in JavaScript that need only a URL, so that they run against one process and against a service.
 const SHARED: [&str; 6] = [
     "tests/clients/ethers.test.mjs",
     "tests/clients/ethers.keys.test.mjs",
@@ -41,9 +43,9 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// Tests of what indexers ask, of viem's test actions, of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
-/// documents tell users to do.
-const PACKAGE: [&str; 8] = [
+/// Tests in JavaScript that run against one process only: of forks, of indexers' requests, of viem's test actions, of the npm package with the
+/// libraries and its types beside theirs, of errors and limits of both, and of the commands in documents.
+const ONE_PROCESS: [&str; 8] = [
     "tests/clients/fork.test.mjs",
     "tests/clients/indexers.test.mjs",
     "tests/clients/limits.test.mjs",
@@ -54,7 +56,7 @@ const PACKAGE: [&str; 8] = [
     "tests/clients/documents.test.mjs",
 ];
 
-/// The tests of client libraries that the npm package's program passes too, which has no API keys and no `rpc.discover`.
+/// The tests that also run against the program of the npm package, which has no API keys and no `rpc.discover`.
 pub(crate) const OF_PACKAGE: [&str; 4] = [
     "tests/clients/ethers.test.mjs",
     "tests/clients/events.test.mjs",
@@ -62,7 +64,7 @@ pub(crate) const OF_PACKAGE: [&str; 4] = [
     "tests/clients/viem.actions.test.mjs",
 ];
 
-/// The same as [`SHARED`] in Python.
+/// Tests as in [`SHARED`], in Python.
 const PYTHON: [&str; 2] = ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"];
 
 /// Compiles the test contract and returns its path.
@@ -78,19 +80,20 @@ pub(crate) struct Built {
 }
 
 impl Built {
+    /// Builds both.
     pub(crate) fn new(log: &mut StepOutput) -> Result<Self, String> {
         program(log)?;
         Ok(Self { token: compile(log)? })
     }
 
-    /// Tells a command where they are.
+    /// Sets the environment variables that name both for a command.
     pub(crate) fn with(&self, cmd: Cmd) -> Cmd {
         cmd.env("ROOTLIGHT", target_dir().join("debug/rootlight"))
             .env("ROOTLIGHT_TOKEN", &self.token)
             .limit(5 * 60)
     }
 
-    /// Tells a command that the program is that of the npm package.
+    /// As [`Self::with`], with the program of the npm package.
     pub(crate) fn with_package(&self, cmd: Cmd) -> Cmd {
         self.with(cmd).env("ROOTLIGHT", root().join("pkg/bin/rootlight.js"))
     }
@@ -101,22 +104,22 @@ impl Built {
     }
 }
 
-/// Runs the tests of the libraries that are small enough for every run.
+/// Runs the tests of the libraries that are small enough for every run: against one process, and against the npm package's program.
 pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
-    log.run(built.with(node.args(&SHARED).args(&PACKAGE)))?;
+    log.run(built.with(node.args(&SHARED).args(&ONE_PROCESS)))?;
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
     log.run(built.with_package(node.args(&OF_PACKAGE)))?;
     for file in PYTHON {
         log.run(built.with(Cmd::program(&python()).args(&[file, "-v"])))?;
     }
-    // One file of them shows that the service starts and that clients find it whole; `service` runs all.
+    // One file shows that a service starts and that clients can use it; the step of `service` runs all files.
     log.run(built.in_service(&["tests/clients/ethers.keys.test.mjs"]))?;
     Ok(String::new())
 }
 
-/// Runs the same tests against three front ends behind a balancer.
+/// Runs the tests of [`SHARED`] and [`PYTHON`] against a service: three front ends behind a balancer.
 pub(crate) fn service(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
     log.run(built.in_service(&[&SHARED[..], &PYTHON].concat()))?;

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: draws the pictures of the documentation from text. The step `documents` checks without drawing that
-//! each picture belongs to its text, which the picture holds.
+//! `cargo xtask docs`: draws the pictures of the documentation from text. Each picture contains the text that it was drawn from. The step
+//! `documents` compares that with the present text, without drawing.
 
 use std::process::ExitCode;
 
@@ -21,12 +21,13 @@ pub(crate) fn run() -> ExitCode {
     run.finish()
 }
 
-/// Compares the text in each picture with the document that it is from. Returns the number of pictures.
+/// Compares the text in each picture with the file that the text is from. Returns the number of pictures.
 pub(crate) fn check() -> Result<usize, String> {
     let list = ask("git", &["ls-files", "--cached", "--others", "--exclude-standard", FOLDER]);
     let list = list.ok_or("git is missing")?;
     let with = |ending: &'static str| list.lines().filter(move |name| name.ends_with(ending));
     let mut wrong: Vec<String> = Vec::new();
+    // A text without a picture.
     for text in with(".d2") {
         let picture = text.replace(".d2", ".svg");
         if !root().join(&picture).exists() {
@@ -51,11 +52,12 @@ pub(crate) fn check() -> Result<usize, String> {
     ))
 }
 
+/// The content of a file of the repository.
 fn read(name: &str) -> Result<String, String> {
     std::fs::read_to_string(root().join(name)).map_err(|e| format!("{name}: {e}"))
 }
 
-/// The paths and texts that a picture was drawn from.
+/// The paths and texts that a picture was drawn from, as render.mjs writes them into it.
 fn sources(svg: &str) -> Vec<(&str, &str)> {
     let parts = svg.split("<metadata data-source=\"").skip(1);
     parts

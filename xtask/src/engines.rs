@@ -1,4 +1,4 @@
-//! Tests of the browser package in its engines, and of the core with its dispatcher in WebAssembly.
+//! Runs the tests of the browser package in Node.js and in browsers, and tests of the core that are compiled to WebAssembly.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) fn package_in_firefox(log: &mut StepOutput) -> StepResult {
     log.run(tests.env("BROWSER", "firefox")).map(|_| String::new())
 }
 
-/// Core and dispatcher, compiled to WebAssembly, in Node.js, Chromium and Firefox (`pkg/wasm/tests`).
+/// The tests in `pkg/wasm/tests`, of the core and its message dispatcher, compiled to WebAssembly, in Node.js, Chromium and Firefox.
 pub(crate) fn core(log: &mut StepOutput) -> StepResult {
     tools::wasm_test_runner(log)?;
     tools::wasm_pack(log)?;
@@ -39,6 +39,7 @@ pub(crate) fn core(log: &mut StepOutput) -> StepResult {
     Ok(String::new())
 }
 
+/// The program that drives Firefox.
 fn geckodriver() -> PathBuf {
     tools_dir().join("bin/geckodriver")
 }
@@ -53,7 +54,7 @@ fn files() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Runs these files of the package's tests, in Chromium where they need a browser.
+/// The command that runs these files of the package's tests, in Chromium where they need a browser.
 fn running(log: &mut StepOutput, files: Vec<PathBuf>) -> Result<Cmd, String> {
     let tests = Cmd::new("node --test --test-reporter=tap").env("ROOTLIGHT_TOKEN", clients::compile(log)?);
     let tests = files.into_iter().fold(tests.limit(60 * 60), Cmd::arg);

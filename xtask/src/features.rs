@@ -1,4 +1,4 @@
-//! Checks the core with each set of features that is used.
+//! The sets of features of the core that are used, and the check of its documentation with each set.
 
 use crate::shell::{Cmd, StepOutput};
 use crate::steps::StepResult;

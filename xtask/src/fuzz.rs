@@ -6,13 +6,13 @@ use crate::shell::{Cmd, ask};
 use crate::steps::SuiteRun;
 use crate::tools;
 
-/// The longest input, in bytes. Every header, transaction and proof of the recordings is shorter.
+/// The option for the longest input, 64 KiB. Every header, transaction and proof of the recordings is shorter.
 const MAX_INPUT: &str = "-max_len=65536";
 
 /// Targets that need the native host; the others are built with the core only.
 const HOST: [&str; 2] = ["index_row", "replay_line"];
 
-/// Runs `--minutes N [TARGET..]`.
+/// Runs `cargo xtask fuzz --minutes N [TARGET..]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let (minutes, named) = match args {
         ["--minutes", n, rest @ ..] => (n.parse::<u64>().ok(), rest),
@@ -70,5 +70,6 @@ fn fuzz_command(target: &str, minutes: u64) -> Cmd {
             "-rss_limit_mb=2048",
         ])
         .env("RUSTC_BOOTSTRAP", "1")
+        // Twenty minutes more for the build.
         .limit(seconds + 20 * 60)
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask instructions`: counts the instructions of hot paths and compares them with those that are written down.
+//! `cargo xtask instructions`: counts the instructions of hot paths and compares them with the counts in `bench/instructions.txt`.
 //!
-//! Counts are those of callgrind, which simulates the processor, so that neither the speed nor the load of the machine
-//! matters. Another compiler or C library may change them; then they are written anew.
+//! Callgrind counts them, which simulates the processor, so that neither the speed nor the load of the machine matters. Another compiler or C
+//! library may change the counts; then the file is written again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use crate::shell::{Cmd, StepOutput, root, target_dir};
 use crate::steps::{StepResult, SuiteRun};
 use crate::tools;
 
-/// How many more instructions a path may take than is written down, in percent.
+/// Most instructions, in percent, that a path may take above the count in the file.
 const ALLOWED: u64 = 3;
 
 /// Instructions by the name of the path.
 type InstructionCounts = BTreeMap<String, u64>;
 
-/// Counts and compares, or writes the counts down with `--write`.
+/// Runs `cargo xtask instructions [--write]`: counts and compares, or counts and writes the file.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let run = SuiteRun::new(false);
     let step = match args {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     run.finish()
 }
 
-/// Compares the counts of this tree with those written down. The step is skipped where the recordings are missing.
+/// Compares the counts of this tree with those in the file. The step is skipped where the recordings are missing.
 pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     let Some(counted) = count(log)? else { return Ok("skipped: the recordings are missing".into()) };
     let text = std::fs::read_to_string(file()).map_err(|e| format!("{}: {e}", file().display()))?;
@@ -50,6 +50,7 @@ pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     ))
 }
 
+/// Writes the counts of this tree into the file.
 fn write(log: &mut StepOutput) -> StepResult {
     let counted = count(log)?.ok_or("the recordings are missing")?;
     let lines: String = counted.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
@@ -58,12 +59,12 @@ fn write(log: &mut StepOutput) -> StepResult {
     Ok(format!("{} paths", counted.len()))
 }
 
-/// The counts that are written down: a line with the name and the number for each path.
+/// The file with the counts: a line with the name and the number for each path.
 fn file() -> PathBuf {
     root().join("bench/instructions.txt")
 }
 
-/// The comparison of the last run.
+/// The file with the comparison of the last run.
 fn table() -> PathBuf {
     target_dir().join("instructions.txt")
 }
@@ -78,7 +79,7 @@ fn count(log: &mut StepOutput) -> Result<Option<InstructionCounts>, String> {
     let bench = Cmd::new("cargo bench --locked --profile release --package rootlight-bench");
     let bench = bench.args(&["--features", "instructions", "--bench", "instructions"]);
     let home = target_dir().join("gungraun");
-    // Every run counts anew and compares with nothing but the file in the repository.
+    // Without results of earlier runs, with which gungraun would compare.
     let _ = std::fs::remove_dir_all(&home);
     let bench = bench.env("GUNGRAUN_RUNNER", runner).env("GUNGRAUN_HOME", home);
     parse(&log.read(bench.args(&["--", "--output-format=json"]))?).map(Some)
@@ -90,6 +91,7 @@ fn parse(output: &str) -> Result<InstructionCounts, String> {
     for line in output.lines().filter(|line| line.starts_with('{')) {
         let summary: Value = serde_json::from_str(line).map_err(|e| format!("a summary: {e}"))?;
         let function = summary["function_name"].as_str().ok_or("a summary has no function_name")?;
+        // Benchmarks without variants have the id `of`.
         let name = match summary["id"].as_str() {
             Some("of") | None => function.to_owned(),
             Some(id) => format!("{function}_{id}"),
@@ -100,7 +102,7 @@ fn parse(output: &str) -> Result<InstructionCounts, String> {
     if counts.is_empty() { Err("gungraun printed no summary".into()) } else { Ok(counts) }
 }
 
-/// The number of instructions (`Ir`) of a summary. Nothing else in it has that name.
+/// The number of instructions of a summary, its member `Ir` (instructions read), which may be at any depth.
 fn instructions(summary: &Value) -> Option<u64> {
     match summary {
         Value::Object(members) => match members.get("Ir") {
@@ -112,7 +114,7 @@ fn instructions(summary: &Value) -> Option<u64> {
     }
 }
 
-/// The first number below a value: that of this run.
+/// The first number at any depth of a value, which is that of this run.
 fn first_number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
@@ -122,6 +124,7 @@ fn first_number(value: &Value) -> Option<u64> {
     }
 }
 
+/// Reads the file with the counts.
 fn read(text: &str) -> Result<InstructionCounts, String> {
     let line = |line: &str| {
         let (name, count) = line.split_once(' ')?;
@@ -131,7 +134,7 @@ fn read(text: &str) -> Result<InstructionCounts, String> {
     lines.map(|text| line(text).ok_or_else(|| format!("{}: {text}", file().display()))).collect()
 }
 
-/// A line for each path, and what is wrong.
+/// The comparison as text, with a line for each path, and the faults.
 fn compare(written: &InstructionCounts, counted: &InstructionCounts) -> (String, Vec<String>) {
     let (mut text, mut faults) = (String::new(), Vec::new());
     for (name, count) in counted {

@@ -22,19 +22,19 @@ pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
         uneven.extend(uneven_rows(&text).into_iter().map(|line| format!("{name}:{line}")));
         long.extend(long_cells(&text).into_iter().map(|line| format!("{name}:{line}")));
     }
-    none("links to missing files", &dead)?;
-    none("rows with other cells than their table's head", &uneven)?;
-    none(&format!("cells of {TOO_LONG} characters or more"), &long)?;
+    expect_none("links to missing files", &dead)?;
+    expect_none("rows with other cells than their table's head", &uneven)?;
+    expect_none(&format!("cells of {TOO_LONG} characters or more"), &long)?;
     let pictures = draw::check()?;
     Ok(format!("{} documents, {pictures} pictures", list.lines().count()))
 }
 
-/// Refuses faults, named by their places.
-fn none(what: &str, places: &[String]) -> Result<(), String> {
+/// Fails if there are faults. `places` are their files and lines.
+fn expect_none(what: &str, places: &[String]) -> Result<(), String> {
     if places.is_empty() { Ok(()) } else { Err(format!("{what}:\n    {}", places.join("\n    "))) }
 }
 
-/// The numbers of the lines of tables that have more or fewer cells than the line above.
+/// The line numbers of rows of tables that have more or fewer cells than the row above.
 fn uneven_rows(text: &str) -> Vec<usize> {
     let (mut uneven, mut above) = (Vec::new(), None);
     for (number, line) in (1..).zip(text.lines()) {
@@ -49,18 +49,19 @@ fn uneven_rows(text: &str) -> Vec<usize> {
     uneven
 }
 
-/// Characters of a cell from which on its text belongs below the table.
+/// Number of characters from which the text of a cell is too long for a table.
 const TOO_LONG: usize = 200;
 
-/// The numbers of the lines of tables that have a cell of [`TOO_LONG`] characters or more.
+/// The line numbers of rows of tables that have a cell of [`TOO_LONG`] characters or more.
 fn long_cells(text: &str) -> Vec<usize> {
     let rows = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('|'));
     let long = rows.filter(|(_, row)| row.split('|').any(|cell| cell.trim().chars().count() >= TOO_LONG));
     long.map(|(number, _)| number).collect()
 }
 
-/// Counts the bars between the cells of a row: not those in code or behind a backslash.
+/// The number of bars between the cells of a row, without bars in code or after a backslash.
 fn bars(row: &str) -> usize {
+    // Every second part is outside of code.
     let text: String = row.split('`').step_by(2).collect();
     text.matches('|').count() - text.matches("\\|").count()
 }

@@ -28,6 +28,7 @@ mod wasm;
 
 use std::process::ExitCode;
 
+/// The text of `cargo xtask help`.
 const HELP: &str = "\
 cargo xtask <task>
 
@@ -71,11 +72,13 @@ cargo xtask <task>
 ";
 
 fn main() -> ExitCode {
+    // Cargo runs this program in place of rustc while it builds modules.
     if std::env::var_os(wasm::STANDS_IN).is_some() {
         return wasm::rustc(std::env::args_os().skip(1));
     }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    // Arguments after `--` are those of another program.
     if args.iter().take_while(|arg| **arg != "--").any(|arg| matches!(*arg, "--help" | "-h")) {
         print!("{HELP}");
         return ExitCode::SUCCESS;

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`, `abuse`, `soak` and `checkpoint`: build a program in release mode with what the measurement compares it
-//! with, then run the measurement in the terminal.
+//! `cargo xtask bench`, `abuse`, `soak` and `checkpoint`: build the program as it is released, install the other programs that a measurement
+//! compares it with, and run the measurement in the terminal.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use crate::{clients, page, wasm};
 /// The release of foundry's programs: anvil to compare with, and cast.
 const FOUNDRY: &str = "1.7.1";
 
+/// Steps before measurements.
 const SYSTEM: NamedStep = ("setup: system packages", tools::system_packages);
 const CLIENTS: NamedStep = ("setup: client libraries", clients::npm_packages);
 const ANVIL: NamedStep = ("setup: anvil", anvil);
@@ -30,6 +31,7 @@ const NETWORKS: NamedStep = ("wasm: any network", |log| wasm::build(log, &wasm::
 
 /// `cargo xtask bench ..`
 pub(crate) fn bench(args: &[&str]) -> ExitCode {
+    /// The steps before measurements of the package in browsers.
     const PAGES: [&[NamedStep]; 3] = [&[SYSTEM], &MODULES, &[CLIENTS, OTHERS, LIGHT, DEV]];
     match args {
         ["peers"] => {
@@ -114,7 +116,7 @@ fn nodes() -> Vec<(&'static str, &'static [&'static str])> {
     scripts
 }
 
-/// The command for a script of bench/compare, with the paths of what it may need in environment variables.
+/// The command for a script of bench/compare. Environment variables have the paths of the programs and files that scripts use.
 fn script(name: &str) -> Cmd {
     let (target, dist) = (target_dir(), target_dir().join("dist"));
     let cmd = Cmd::new("node")
@@ -133,16 +135,18 @@ fn script(name: &str) -> Cmd {
     }
 }
 
+/// The program as it is released, which [`dist`] builds.
 fn program() -> PathBuf {
     target_dir().join("dist/rootlight")
 }
 
-/// Builds the program as it is released, and these examples of the native crate.
+/// The command that builds the program as it is released (cargo's profile `dist`), and these examples of the native crate.
 fn dist(examples: &[&str]) -> Cmd {
     let build = Cmd::new("cargo build --locked --profile dist --package rootlight-cli --bin rootlight");
     examples.iter().fold(build, |cmd, name| cmd.args(&["--example", name]))
 }
 
+/// Builds the program, these examples and the test contract.
 fn build(log: &mut StepOutput, examples: &[&str]) -> StepResult {
     log.run(dist(examples))?;
     clients::compile(log).map(|_| String::new())
@@ -200,11 +204,12 @@ pub(crate) fn foundry(log: &mut StepOutput, program: &str) -> StepResult {
     Ok(FOUNDRY.into())
 }
 
+/// Installs anvil.
 fn anvil(log: &mut StepOutput) -> StepResult {
     foundry(log, "anvil")
 }
 
-/// Installs the packages to compare with, in a folder of bench/compare.
+/// Installs the npm packages of a folder of bench/compare, with which its scripts compare the package.
 fn packages(log: &mut StepOutput, folder: &str) -> StepResult {
     let install = "npm install --no-audit --no-fund --ignore-scripts --no-package-lock";
     log.run(Cmd::new(install).within(&format!("bench/compare/{folder}"))).map(|_| String::new())

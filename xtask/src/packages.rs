@@ -1,4 +1,4 @@
-//! Checks that the packages of the published crates are complete.
+//! Checks that the packages for crates.io are complete: their files, and the fields of their manifests.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -25,7 +25,8 @@ pub(crate) const PUBLISHED: [&str; 9] = [
 const NEEDED: [&str; 5] = ["Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// Fields of the manifest that crates.io shows and searches.
-const FIELDS: [&str; 6] = ["description", "license", "readme", "rust_version", "documentation", "keywords"];
+const SHOWN_FIELDS: [&str; 6] =
+    ["description", "license", "readme", "rust_version", "documentation", "keywords"];
 
 /// Largest package, compressed, in bytes. Packages are several times smaller; the limit keeps data files out.
 const MAX_BYTES: u64 = 3 * 1024 * 1024;
@@ -33,7 +34,7 @@ const MAX_BYTES: u64 = 3 * 1024 * 1024;
 /// Macros that make another file part of a source file.
 const INCLUDES: [&str; 4] = ["include_str!(", "include_bytes!(", "include!(", "#[path = "];
 
-/// How a source file includes one that the package's build script writes.
+/// The argument of such a macro for a file that the package's build script writes.
 const GENERATED: &str = "concat!(env!(\"OUT_DIR\")";
 
 /// Packs the published crates without building them, and checks that each is complete.
@@ -41,7 +42,7 @@ pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     let metadata = log.read(Cmd::new("cargo metadata --locked --no-deps --format-version 1"))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut faults: Vec<String> = packages.iter().flat_map(manifest).collect();
+    let mut faults: Vec<String> = packages.iter().flat_map(manifest_faults).collect();
     let front = std::fs::read_to_string(root().join("src/lib.rs")).map_err(|e| format!("src/lib.rs: {e}"))?;
     faults.extend(
         packages.iter().filter(|package| package["name"] == "rootlight").flat_map(|p| undescribed(p, &front)),
@@ -76,17 +77,18 @@ pub(crate) fn dry_run(log: &mut StepOutput) -> StepResult {
     log.run(packing("cargo publish --locked --allow-dirty --dry-run")).map(|_| String::new())
 }
 
-/// Builds a cargo command for all published crates.
+/// A cargo command for all published crates.
 fn packing(line: &str) -> Cmd {
     PUBLISHED.iter().fold(Cmd::new(line), |cmd, name| cmd.args(&["--package", name]))
 }
 
+/// Whether a package of `cargo metadata` is a published crate.
 fn published(package: &Value) -> bool {
     PUBLISHED.iter().any(|name| package["name"] == *name)
 }
 
 /// Lists the faults of a crate's manifest.
-fn manifest(package: &Value) -> Vec<String> {
+fn manifest_faults(package: &Value) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     // Cargo shows `publish = false` as an empty list of registries.
     let private = package["publish"].as_array().is_some_and(Vec::is_empty);
@@ -95,7 +97,7 @@ fn manifest(package: &Value) -> Vec<String> {
         return if private { Vec::new() } else { vec![fault] };
     }
     let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-    let missing = FIELDS.iter().filter(|field| empty(&package[**field]));
+    let missing = SHOWN_FIELDS.iter().filter(|field| empty(&package[**field]));
     let mut faults: Vec<String> = missing.map(|field| format!("{name}: Cargo.toml has no {field}")).collect();
     if private {
         faults.push(format!("{name} is in the list of published crates and has `publish = false`"));
@@ -128,7 +130,7 @@ fn unpacked<'a>(folder: &'a Path, files: &'a BTreeSet<PathBuf>) -> impl Iterator
 fn included(source: &Path, text: &str) -> Vec<PathBuf> {
     let base = source.parent().unwrap_or(Path::new(""));
     let starts = INCLUDES.iter().flat_map(|word| text.match_indices(word).map(|(at, word)| at + word.len()));
-    // Files that the build script writes are made anew wherever the package is built.
+    // Files that the build script writes are not packed: they are made wherever the package is built.
     let arguments = starts.filter_map(|at| text.get(at..)).filter(|rest| !rest.starts_with(GENERATED));
     arguments
         .map(|rest| match rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
@@ -189,9 +191,12 @@ mod tests {
     fn a_crate_is_published_with_all_fields_or_is_private() {
         let full = json!({"name": "rootlight", "publish": null, "description": "d", "license": "l", "readme": "r",
             "rust_version": "1", "documentation": "u", "keywords": ["k"]});
-        assert!(manifest(&full).is_empty());
-        assert_eq!(manifest(&json!({"name": "rootlight", "publish": []})).len(), FIELDS.len() + 1);
-        assert_eq!(manifest(&json!({"name": "other", "publish": null})).len(), 1);
-        assert!(manifest(&json!({"name": "other", "publish": []})).is_empty());
+        assert!(manifest_faults(&full).is_empty());
+        assert_eq!(
+            manifest_faults(&json!({"name": "rootlight", "publish": []})).len(),
+            SHOWN_FIELDS.len() + 1
+        );
+        assert_eq!(manifest_faults(&json!({"name": "other", "publish": null})).len(), 1);
+        assert!(manifest_faults(&json!({"name": "other", "publish": []})).is_empty());
     }
 }

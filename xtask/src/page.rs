@@ -1,4 +1,4 @@
-//! The page that the program serves, and its tests.
+//! Builds the page that the program serves (`www`), and runs its tests.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::shell::{Cmd, StepOutput, root, target_dir};
 use crate::steps::StepResult;
 use crate::tools;
 
-/// Builds the page where the program takes it from.
+/// Builds the page into the folder from which the program's build embeds it.
 pub(crate) fn for_program(log: &mut StepOutput) -> StepResult {
     build(log, &root().join("www/dist"))
 }
@@ -17,7 +17,7 @@ pub(crate) fn npm_packages(log: &mut StepOutput) -> StepResult {
     tools::npm_ci(log, "www")
 }
 
-/// Checks the types and builds the page from the package's modules.
+/// Checks the types and builds the page into `out`, with the package's modules in it.
 fn build(log: &mut StepOutput, out: &Path) -> StepResult {
     for module in ["rootlight_bg.wasm", "rootlight_dev_bg.wasm"] {
         if !root().join("pkg/dist").join(module).is_file() {
@@ -28,11 +28,12 @@ fn build(log: &mut StepOutput, out: &Path) -> StepResult {
     Ok(String::new())
 }
 
-/// The folder of the page for tests. It is not www/dist: a change there would build the program again.
+/// The folder of the page for tests. It is not www/dist, because cargo builds the program again after a change there.
 pub(crate) fn tested() -> PathBuf {
     target_dir().join("page")
 }
 
+/// The command that runs the page's tests.
 fn tests() -> Cmd {
     let tests = Cmd::new("npm run --silent test").within("www").env("PAGE_DIST", tested()).limit(10 * 60);
     let tests = tests.env("ROOTLIGHT", target_dir().join("debug/rootlight"));
@@ -42,13 +43,14 @@ fn tests() -> Cmd {
     }
 }
 
-/// Builds the page where tests and measurements take it from.
+/// Builds the page into the folder from which tests and measurements serve it.
 pub(crate) fn for_tests(log: &mut StepOutput) -> StepResult {
     npm_packages(log)?;
     build(log, &tested())
 }
 
-/// Builds the page and tests it in Chromium, served from its folder under the policy of the program, beside the program.
+/// Builds the page and tests it in Chromium. The tests serve the page from its folder, with the program's security policy, and start the
+/// program too.
 pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     for_tests(log)?;
     program(log)?;

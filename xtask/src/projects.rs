@@ -1,6 +1,6 @@
-//! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, a script of foundry's
-//! forge and projects of Hardhat on the development chain, an indexer, a bundler and contracts on it, and the example projects
-//! of the npm package.
+//! Tests that only `cargo xtask test --full` runs, with large packages of the registries: web3.js and foundry's cast with API keys; on the
+//! development chain a script of foundry's forge, projects of Hardhat, an indexer, a bundler and contracts; and the example projects of
+//! the npm package.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,8 @@ use crate::tools;
 /// The release of Node.js for Hardhat 3, which needs 22.13 or newer.
 const NODE: &str = "22.23.3";
 
-/// Tests web3.js and cast with an API key in the path, web3.js over the npm package's providers, and a script of forge.
+/// Tests web3.js and foundry's cast with an API key in the path of the URL, web3.js over the npm package's providers, and a script of foundry's
+/// forge.
 pub(crate) fn keyed(log: &mut StepOutput) -> StepResult {
     foundry(log, "cast")?;
     packages(log, "web3js", None)?;
@@ -36,11 +37,11 @@ pub(crate) fn keyed(log: &mut StepOutput) -> StepResult {
 /// Runs OpenZeppelin's test helpers on the development chain, and the tests of a project of Hardhat 2 and of one of
 /// Hardhat 3, on Hardhat's own network and on the development chain.
 pub(crate) fn hardhat(log: &mut StepOutput) -> StepResult {
-    let (built, newer) = (Built::new(log)?, node(log)?);
+    let (built, newer_node) = (Built::new(log)?, node(log)?);
     packages(log, "openzeppelin", None)?;
     let helpers = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
     log.run(built.with(helpers.arg("tests/clients/openzeppelin/time.test.mjs")))?;
-    for (project, path) in [("hardhat2", None), ("hardhat3", newer)] {
+    for (project, path) in [("hardhat2", None), ("hardhat3", newer_node)] {
         packages(log, project, path.as_ref())?;
         let run = Cmd::new("node tests/clients/hardhat.mjs").arg(project);
         let run = built.with(run).env("HARDHAT_DISABLE_TELEMETRY_PROMPT", "true");
@@ -59,7 +60,7 @@ pub(crate) fn on_top(log: &mut StepOutput) -> StepResult {
     for (folder, file) in [("contracts", "contracts"), ("bundler", "alto"), ("ponder", "ponder")] {
         packages(log, folder, None)?;
         let tests = Cmd::new("node --test --test-reporter=tap --test-timeout=1200000");
-        // Ponder takes minutes for 2,000 blocks; a test of it ends where it makes no progress.
+        // Ponder takes minutes for 2,000 blocks. Its test fails by itself if Ponder makes no progress.
         log.run(built.with(tests.arg(format!("tests/clients/{folder}/{file}.test.mjs"))).limit(20 * 60))?;
     }
     Ok(String::new())
@@ -79,14 +80,14 @@ pub(crate) fn examples(log: &mut StepOutput) -> StepResult {
     Ok(String::new())
 }
 
-/// Installs the packages that a lock file names.
+/// Installs the packages of a folder's lock file. `path` is the folder of another Node.js.
 fn packages(log: &mut StepOutput, folder: &str, path: Option<&PathBuf>) -> StepResult {
     // Not `npm ci`: it refuses a lock file without the packages of other systems, which npm leaves out at times.
     let install = Cmd::new("npm install --no-save --no-audit --no-fund --ignore-scripts");
     log.run(with_path(install.within(&format!("tests/clients/{folder}")), path))
 }
 
-/// The folder of a Node.js that is new enough for Hardhat 3; `None` if that on PATH is.
+/// Installs a Node.js that is new enough for Hardhat 3, and returns its folder; `None` if the one on PATH is new enough.
 fn node(log: &mut StepOutput) -> Result<Option<PathBuf>, String> {
     let version = ask("node", &["--version"]).unwrap_or_default();
     let mut numbers = version.trim_start_matches('v').split('.').map_while(|part| part.parse::<u32>().ok());

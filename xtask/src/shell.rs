@@ -1,4 +1,4 @@
-//! Runs other programs: finds them, captures their output, limits their time.
+//! Runs other programs: finds them, writes their output into the log of a step, and limits their time.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -50,7 +50,9 @@ pub(crate) fn ask(program: &str, args: &[&str]) -> Option<String> {
 /// A command. It runs in the workspace's folder by default.
 pub(crate) struct Cmd {
     command: Command,
+    /// The command line, for logs and errors.
     shown: String,
+    /// The time limit.
     limit: Duration,
 }
 
@@ -116,6 +118,7 @@ impl Cmd {
 pub(crate) struct StepOutput {
     file: File,
     path: PathBuf,
+    /// Whether the output is printed too (`-v`).
     shown: bool,
 }
 
@@ -129,6 +132,7 @@ impl StepOutput {
         Ok(Self { file, path, shown })
     }
 
+    /// The path of the log.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -141,7 +145,7 @@ impl StepOutput {
         }
     }
 
-    /// Runs a command until it ends. Returns its output and its messages as they came, or the reason of the failure.
+    /// Runs a command until it ends. Returns its standard output and standard error in the order of writing, or the reason of the failure.
     pub(crate) fn run(&mut self, cmd: Cmd) -> Result<String, String> {
         let out = self.file.try_clone().map_err(|e| e.to_string())?;
         self.run_into(cmd, out)
@@ -156,7 +160,7 @@ impl StepOutput {
         fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// Runs a command with its standard output in `out`. Returns what the log has of it.
+    /// Runs a command with its standard output in `out`. Returns the part of the log that the command has written.
     fn run_into(&mut self, cmd: Cmd, out: File) -> Result<String, String> {
         let _ = writeln!(self.file, "$ {}", cmd.shown);
         let start = self.file.stream_position().map_err(|e| e.to_string())?;
@@ -168,6 +172,7 @@ impl StepOutput {
         outcome.map(|()| output)
     }
 
+    /// Starts a command, and waits until it ends or its time limit is over.
     fn wait(&mut self, mut cmd: Cmd, out: File) -> Result<(), String> {
         let err = self.file.try_clone().map_err(|e| e.to_string())?;
         // A process group of its own, so that a browser which outlives its driver is killed too.
@@ -189,6 +194,7 @@ impl StepOutput {
         }
     }
 
+    /// The log from a position on.
     fn read_from(&mut self, start: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(start))?;

@@ -1,8 +1,7 @@
-//! `cargo xtask spec`: notices changes of the service's specification.
+//! `cargo xtask spec`: notices changes of the specification of the JSON-RPC service, a page outside this repository (`specification.md`).
 //!
-//! `tests/specification.json` has the facts of the page: methods, parameters, fields, limits and error codes, without its
-//! prose. People write the table. `tests/specification.sha256` has the checksums of the page and of the table, so that
-//! neither changes without the other being looked at.
+//! `tests/specification.json` is a table, written by hand, of the facts of that page: methods, parameters, fields, limits and error codes.
+//! `tests/specification.sha256` has the checksums of the page and of the table, so that neither changes unless both are compared again.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +9,7 @@ use std::process::ExitCode;
 use crate::shell::{StepOutput, ask, root};
 use crate::steps::{StepResult, exit_code};
 
-/// The table, and the checksums of the page and of the table.
+/// The table, and the file with the checksums of the page and of the table.
 const TABLE: &str = "tests/specification.json";
 const SUMS: &str = "tests/specification.sha256";
 
@@ -19,7 +18,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     exit_code(if args.contains(&"--check") { compare() } else { write() }.map(|note| println!("{note}")))
 }
 
-/// The check of `cargo xtask test`.
+/// The step of `cargo xtask test`.
 pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
     compare()
 }
@@ -43,12 +42,14 @@ fn sums(page: PathBuf) -> Result<String, String> {
     Ok(lines)
 }
 
+/// Writes the checksums.
 fn write() -> StepResult {
     let sums = sums(page().ok_or("the specification is missing; set ROOTLIGHT_SHARED")?)?;
     std::fs::write(root().join(SUMS), sums).map_err(|e| format!("{SUMS}: {e}"))?;
     Ok(format!("{SUMS} written"))
 }
 
+/// Compares the checksums.
 fn compare() -> StepResult {
     let Some(page) = page() else { return Ok("skipped: the specification is missing".into()) };
     let written = std::fs::read_to_string(root().join(SUMS)).map_err(|e| format!("{SUMS}: {e}"))?;

@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use crate::shell::StepOutput;
 
-/// The number of lines shown of the end of a failed step's output. All of it is in the log.
+/// Most lines of the end of a failed step's output that are printed. The log has all of them.
 const TAIL_LINES: usize = 30;
 
-/// The number of lines shown of each failed test, at most.
+/// Most lines that are printed of each failed test.
 const TEST_LINES: usize = 12;
 
-/// The number of failed tests that are shown.
+/// Most failed tests whose lines are printed.
 const SHOWN_TESTS: usize = 10;
 
-/// Numbers of tests in the output of a test runner.
+/// The numbers of tests in the output of test runners.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct TestCounts {
     passed: u32,
     failed: u32,
     skipped: u32,
 }
 
-impl Count {
+impl TestCounts {
     /// Reads the summary lines of `cargo test` and wasm-bindgen's runner (`test result: ok. 3 passed; ...`), of
     /// Node.js (`# pass 3`) and of Python (`Ran 3 tests in`; a failure there fails the step). Skipped tests are those
     /// that cargo reports as ignored.
@@ -53,8 +53,8 @@ impl Count {
     }
 }
 
-/// The failed tests in the output of a test runner: the name of each, and what it said. Those of `cargo test` print a
-/// header before their output, those of Node.js a line `not ok` before it.
+/// The failed tests in the output of test runners: the name of each, and the first lines of its output. `cargo test` prints a header before the
+/// output of a test, Node.js a line `not ok`.
 fn failures(output: &str) -> Vec<(&str, Vec<&str>)> {
     let lines: Vec<&str> = output.lines().collect();
     let failed = lines.iter().enumerate().filter_map(|(at, line)| {
@@ -80,7 +80,7 @@ fn before(text: &str, word: &str) -> u32 {
 /// The result of a step: a note for its line, or the reason of the failure.
 pub(crate) type StepResult = Result<String, String>;
 
-/// A step before a script runs: its name and its function.
+/// A step that prepares a measurement: its name and its function.
 pub(crate) type NamedStep = (&'static str, fn(&mut StepOutput) -> StepResult);
 
 /// The exit code of a task; its error is printed.
@@ -94,18 +94,22 @@ pub(crate) fn exit_code(outcome: Result<(), String>) -> ExitCode {
     }
 }
 
+/// The result of a step.
 struct EndedStep {
     name: String,
     time: Duration,
+    /// Whether the step succeeded.
     good: bool,
+    /// The names of its failed tests.
     failed_tests: Vec<String>,
 }
 
 /// The results of the steps so far. Steps may run in several threads.
 pub(crate) struct SuiteRun {
+    /// Whether the output of commands is printed.
     verbose: bool,
     started: Instant,
-    results: Mutex<(Vec<EndedStep>, Count)>,
+    results: Mutex<(Vec<EndedStep>, TestCounts)>,
 }
 
 impl SuiteRun {
@@ -126,10 +130,11 @@ impl SuiteRun {
         }
     }
 
+    /// Prints and stores the result of a step. Returns whether it succeeded.
     fn close(&self, name: &str, started: Instant, log: Option<StepOutput>, outcome: StepResult) -> bool {
         let time = started.elapsed();
         let text = log.as_ref().and_then(|l| std::fs::read_to_string(l.path()).ok()).unwrap_or_default();
-        let count = Count::read(&text);
+        let count = TestCounts::read(&text);
         let good = outcome.is_ok();
         // The lock is held while the lines are printed, so that those of another step do not come between them.
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +146,7 @@ impl SuiteRun {
         let seconds = time.as_secs_f64();
         match outcome {
             Ok(note) => {
-                let ran = if count == Count::default() {
+                let ran = if count == TestCounts::default() {
                     String::new()
                 } else {
                     format!(", {} tests", count.passed)
@@ -195,7 +200,7 @@ impl SuiteRun {
         for test in failed_tests {
             println!("failed test: {test}");
         }
-        let Count { passed, failed: bad, skipped } = tests;
+        let TestCounts { passed, failed: bad, skipped } = tests;
         if passed + bad > 0 {
             println!("tests: {passed} passed, {bad} failed, {skipped} skipped");
         }
@@ -205,12 +210,12 @@ impl SuiteRun {
 
 /// Returns the processor time that commands have used, in seconds; `None` if the system has no `/proc`.
 fn cpu_seconds() -> Option<u64> {
-    waited_for(&std::fs::read_to_string("/proc/self/stat").ok()?)
+    child_seconds(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// Reads the time of ended child processes from a line of `/proc/PID/stat`: the 16th and 17th fields, in
+/// Reads the processor time of ended child processes, in seconds, from a line of `/proc/PID/stat`: the 16th and 17th fields, in
 /// hundredths of a second. The second field, the program's name in parentheses, may contain spaces.
-fn waited_for(line: &str) -> Option<u64> {
+fn child_seconds(line: &str) -> Option<u64> {
     let mut fields = line.rsplit_once(')')?.1.split_whitespace().skip(13);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some((next()? + next()?) / 100)
@@ -224,10 +229,10 @@ mod tests {
     fn summary_lines_of_test_runners_are_counted() {
         let cargo = "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
                      test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured";
-        assert_eq!(Count::read(cargo), Count { passed: 16, failed: 2, skipped: 1 });
-        assert_eq!(Count::read("# pass 5\n# fail 1"), Count { passed: 5, failed: 1, skipped: 0 });
-        assert_eq!(Count::read("Ran 6 tests in 1.2s\n\nOK").passed, 6);
-        assert_eq!(Count::read("10 passed, nothing else"), Count::default());
+        assert_eq!(TestCounts::read(cargo), TestCounts { passed: 16, failed: 2, skipped: 1 });
+        assert_eq!(TestCounts::read("# pass 5\n# fail 1"), TestCounts { passed: 5, failed: 1, skipped: 0 });
+        assert_eq!(TestCounts::read("Ran 6 tests in 1.2s\n\nOK").passed, 6);
+        assert_eq!(TestCounts::read("10 passed, nothing else"), TestCounts::default());
     }
 
     #[test]
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn processor_time_is_that_of_ended_children() {
         let line = "7 (a b) c) S 1 7 7 0 -1 4194560 900 80000 0 3 11 22 1250 350 20 0 4 0 100 1000 2";
-        assert_eq!(waited_for(line), Some(16));
-        assert_eq!(waited_for("7 (a) S 1"), None);
+        assert_eq!(child_seconds(line), Some(16));
+        assert_eq!(child_seconds("7 (a) S 1"), None);
     }
 }

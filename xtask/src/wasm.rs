@@ -1,4 +1,4 @@
-//! Builds the browser package: compiles, binds, optimises, validates and measures each module.
+//! Builds the browser package. Each module is compiled, gets its JavaScript side, is optimised for size, validated and measured.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,13 +20,13 @@ pub(crate) struct Artefact {
     settings: &'static [&'static str],
     /// The largest allowed brotli-compressed size of a module of the npm package, in bytes. `None` for a module that is
     /// not published.
-    gate: Option<u64>,
+    size_limit: Option<u64>,
 }
 
 impl Artefact {
     /// Whether the npm package has this module.
     pub(crate) const fn published(&self) -> bool {
-        self.gate.is_some()
+        self.size_limit.is_some()
     }
 }
 
@@ -44,10 +44,10 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.sha2.opt-level=\"z\"",
             "profile.wasm.package.serde_json.opt-level=\"s\"",
         ],
-        gate: Some(80_000),
+        size_limit: Some(80_000),
     },
-    // Wallets and pages ask this one for calls: what surrounds the interpreter is built at `s`, which is
-    // faster than the profile's `z` (docs/wasm.md).
+    // Wallets and pages use this module for calls: the crates around the interpreter are built at `s`, which is faster than the profile's `z`
+    // (docs/wasm.md).
     Artefact {
         name: "rootlight",
         features: "light,module",
@@ -61,13 +61,13 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.revm-primitives.opt-level=\"s\"",
             "profile.wasm.package.revm-state.opt-level=\"s\"",
         ],
-        // 400,000 without the judgement by Bitcoin's chain and the start by window, which may take 20,000, and without the
-        // simulations and tracers, which may take 40,000.
-        gate: Some(453_500),
+        // The parts of the limit: 400,000 for the light client, 20,000 for the judgement by Bitcoin's chain and the start by window, and 40,000
+        // for simulations and tracers. The module is smaller than their sum.
+        size_limit: Some(453_500),
     },
     // The development chain runs in tests and demonstration pages, so its interpreter, its SHA-2 and its codecs are
-    // built at `s`, which is smaller than the profile's 3. The program of the package runs it too, for callers of whom pages may
-    // do less, which takes 2,000 bytes. A chain that begins on a block of another network takes 44,000.
+    // built at `s`, which is smaller than the profile's 3. The package's program runs this module too; the rights of its
+    // callers take 2,000 bytes. A chain that begins on a block of another network takes 44,000.
     Artefact {
         name: "rootlight_dev",
         features: "dev,module",
@@ -76,18 +76,23 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.sha2.opt-level=\"s\"",
             "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
-        gate: Some(685_500),
+        size_limit: Some(685_500),
     },
     // The light client with networks that the caller describes, for tests. No user loads it.
-    Artefact { name: "rootlight_networks", features: "light,networks,module", settings: &[], gate: None },
+    Artefact {
+        name: "rootlight_networks",
+        features: "light,networks,module",
+        settings: &[],
+        size_limit: None,
+    },
 ];
 
-/// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
+/// Passes of binaryen's `wasm-opt`, for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
 /// share its caller's numbering of locals, in which brotli finds fewer repetitions (7 % of the light client's size).
 /// `--low-memory-unused`: the stack grows down towards address 0 and never uses the last kilobyte, so no pointer is below
 /// 1,024, and constant offsets may move into loads and stores. `--skip-pass=local-cse`: a value that is computed again is a
-/// repetition, which brotli writes shorter than a local that keeps it. The passes run twice, by which
-/// the light client has 470 bytes less and the development chain 1,500.
+/// repetition, which brotli writes shorter than a local that keeps it. The passes run twice (`-Oz`),
+/// which saves 470 bytes of the light client and 1,500 of the development chain.
 /// `--strip-target-features`: no tool reads that section.
 const PASSES: [&str; 7] = [
     "--low-memory-unused",
@@ -99,8 +104,8 @@ const PASSES: [&str; 7] = [
     "--strip-target-features",
 ];
 
-/// What link-time optimisation inlines. A unit of LLVM's cost model counts 80 times as much as by default, so that a function with
-/// one caller, which has a fixed bonus, is inlined only if it is short. The reason is the same as for
+/// Limits of the functions that link-time optimisation inlines. A unit of LLVM's cost model counts 80 times as much as by default, so that
+/// a function with one caller, which has a fixed bonus, is inlined only if it is short. The reason is the same as for
 /// `--one-caller-inline-max-function-size` above.
 const INLINING: [&str; 6] = [
     "-C",
@@ -125,7 +130,7 @@ const FEATURES: [&str; 6] = [
 pub(crate) fn build(log: &mut StepOutput, artefact: &Artefact) -> StepResult {
     let dist = root().join("pkg/dist");
     fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
-    // With `rlib` beside it, which this package has for its tests, cargo would leave link-time optimisation out.
+    // Only the crate type `cdylib`: together with `rlib`, which the package has for its tests, cargo would do no link-time optimisation.
     let build = Cmd::new(
         "cargo rustc --locked --package rootlight-wasm --lib --crate-type cdylib --no-default-features",
     )
@@ -144,9 +149,9 @@ pub(crate) fn build(log: &mut StepOutput, artefact: &Artefact) -> StepResult {
     let module = dist.join(format!("{}_bg.wasm", artefact.name));
     optimise(log, &module)?;
     let (raw, brotli, hash) = weigh(log, &module)?;
-    let Some(gate) = artefact.gate else { return Ok(format!("{brotli} bytes brotli, {raw} raw")) };
-    let note = format!("{brotli} bytes brotli (gate {gate}), {raw} raw, SHA-256 {hash}");
-    if brotli > gate {
+    let Some(limit) = artefact.size_limit else { return Ok(format!("{brotli} bytes brotli, {raw} raw")) };
+    let note = format!("{brotli} bytes brotli (gate {limit}), {raw} raw, SHA-256 {hash}");
+    if brotli > limit {
         return Err(format!("{} is too large: {note}", artefact.name));
     }
     Ok(note)
@@ -155,9 +160,9 @@ pub(crate) fn build(log: &mut StepOutput, artefact: &Artefact) -> StepResult {
 /// The variable that is set while this program stands in for rustc: see [`rustc`].
 pub(crate) const STANDS_IN: &str = "ROOTLIGHT_XTASK_RUSTC";
 
-/// Runs rustc, the first of these arguments, for a crate of the workspace. cargo derives `-C metadata` of such crates from
-/// their folders, and rustc from it the names of their functions and thereby the order in the module. The name of the
-/// crate takes its place, so that a module does not depend on where it was built.
+/// Runs rustc, whose path is the first of these arguments, for a crate of the workspace. Cargo derives the option `-C metadata` of such crates from
+/// their folders, and rustc derives from that option the names of their functions, and so their order in the module. This function replaces the
+/// option's value by the name of the crate, so that a module does not depend on the folder in which it was built.
 pub(crate) fn rustc(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut arguments: Vec<OsString> = arguments.collect();
     let name = arguments.iter().position(|argument| argument == "--crate-name");
@@ -211,6 +216,7 @@ pub(crate) fn flags() -> String {
     flags
 }
 
+/// Optimises a module with [`PASSES`], in place.
 fn optimise(log: &mut StepOutput, module: &Path) -> Result<(), String> {
     let small = module.with_extension("opt");
     let tool = Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt").args(&FEATURES).args(&PASSES);

@@ -83,6 +83,7 @@ impl Limits {
         clock().millis.saturating_sub(self.began) > self.rounds.seconds.saturating_mul(1_000)
     }
 
+    /// The error once the time is up.
     const fn too_late(&self) -> ForkError {
         ForkError::TooLate(self.rounds.seconds)
     }

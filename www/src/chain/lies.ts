@@ -5,6 +5,7 @@ import { readHeader } from '../proof/header.ts';
 import { decodeBytes, decodeList, encodeBytes, encodeList } from '../proof/rlp.ts';
 import { type Call, claim, type Exchange, type Reply, through, without } from './upstream.ts';
 
+/** The answer that a lie is about. */
 export type LieName = 'balance' | 'token' | 'log' | 'block';
 
 /** A lie as the page offers it. */
@@ -28,6 +29,7 @@ const MILLION = 1_000_000n * 10n ** 18n;
 /** An object of JSON. */
 type Json = Record<string, unknown>;
 
+/** A reply with another result. */
 const withResult = (reply: Reply, result: unknown): Reply => ({ jsonrpc: '2.0', id: reply.id, result });
 const isHex = (value: unknown): value is string => typeof value === 'string' && value.startsWith('0x');
 

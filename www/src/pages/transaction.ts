@@ -13,10 +13,12 @@ import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
 import { blockOf, blockPage } from './block.ts';
 import { bytesView, factsView, headingView, link, miningProof, descriptionView, restsView, toolsView, workSteps } from './common.ts';
 
+/** A transaction as `eth_getTransactionByHash` returns it. */
 interface Transaction extends SignedFields {
   readonly from: string;
 }
 
+/** A receipt as `eth_getTransactionReceipt` returns it. */
 interface Receipt {
   readonly transactionHash: string;
   readonly transactionIndex: string;

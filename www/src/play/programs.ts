@@ -20,6 +20,7 @@ interface Sample {
   readonly first?: string;
 }
 
+/** The contracts that the form offers. */
 const SAMPLES: readonly Sample[] = [
   { name: 'A counter', source: COUNTER, abi: COUNTER_ABI },
   { name: 'A token', source: tokenSource('My Token', 'MINE'), abi: TOKEN_ABI, first: `PUSH ${SUPPLY} CALLER SSTORE` },

@@ -17,7 +17,7 @@ const SAFE = 12;
 const FINAL = 120;
 
 /** How much a block at this depth is trusted, in words. */
-const trusted = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
+const finality = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
 
 /** A block as a button. */
 function blockCard(block: Block, isChosen: boolean, select: () => void): HTMLElement {
@@ -40,7 +40,7 @@ function blockFacts(block: Block, verification: Verification): HTMLElement[] {
   return [
     el('dl', { class: 'facts' },
       row('Block', el('a', { href: `#/block/${number}` }, `#${grouped(number)}`), ' ', levelBadge(undefined, verification)),
-      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${trusted(depth)}`),
+      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${finality(depth)}`),
       depth > 0 && row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
     el('dl', { class: 'facts wide' },
       row('Hash', el('span', { class: 'mono break' }, block.hash)),

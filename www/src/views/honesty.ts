@@ -52,6 +52,7 @@ const tableOf = (label: string, heads: readonly string[], rows: readonly HTMLEle
 /** The cell with a server's name. The line may break before the port. */
 const nameCell = (name: string): HTMLElement => el('th', { scope: 'row' }, ...name.split(/(?=:\d+$)/).flatMap((part) => [el('wbr'), part]));
 
+/** Whether a server proves state, in words. */
 const proves = (stateProofs: boolean | null): string => (stateProofs === null ? 'not asked yet' : stateProofs ? 'yes' : 'no');
 
 /** The server as the page's own client sees it, and below it the upstreams that the server names. */

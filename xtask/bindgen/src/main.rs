@@ -1,7 +1,7 @@
-//! Generates the JavaScript side of a WebAssembly module, for the `web` target of wasm-bindgen.
+//! Generates the JavaScript side of a WebAssembly module, for the `web` target of wasm-bindgen. `xtask/src/wasm.rs` runs this program.
 //!
-//! The output equals that of wasm-bindgen's command line tool with the options that the package needs. That tool contains a test
-//! runner with an HTTP server and a client too, and takes twice as long to compile.
+//! The output equals that of wasm-bindgen's command line tool with the options that the package needs. The tool also contains a test
+//! runner with an HTTP server and a client, and takes twice as long to compile.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

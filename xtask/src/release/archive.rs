@@ -1,4 +1,4 @@
-//! Packs the program and the npm package.
+//! Packs the program and the npm package for a release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ pub(super) fn program(log: &mut StepOutput, target: &ReleaseTarget) -> StepResul
     manual(&stage)?;
     let archive = folder().join(format!("{name}.tar.gz"));
     log.run(
+        // Without the time, the user and the order of this machine's files, so that the bytes are the same everywhere.
         Cmd::new("tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w,a+rX")
             .arg(format!("--mtime=@{}", commit_time()))
             .arg("--use-compress-program=gzip -n -9")
@@ -36,7 +37,7 @@ pub(super) fn program(log: &mut StepOutput, target: &ReleaseTarget) -> StepResul
     size(&archive)
 }
 
-/// Writes manual pages and completion scripts. They are the same for all targets, so any program that runs here serves.
+/// Writes manual pages and completion scripts, by a program that runs on this machine. They are the same for all targets.
 fn manual(stage: &Path) -> Result<(), String> {
     let run = |args: &[&str]| {
         let runnable =
@@ -56,11 +57,12 @@ fn manual(stage: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// The archive of the npm package.
 pub(super) fn npm_file() -> PathBuf {
     folder().join(format!("rootlight-{VERSION}.tgz"))
 }
 
-/// Packs the npm package. `files` in pkg/package.json says what it holds; the script `prepack` there adds the documents and
+/// Packs the npm package. `files` in pkg/package.json lists its files; the script `prepack` there adds the documents and
 /// the checksums of the modules.
 pub(super) fn npm(log: &mut StepOutput) -> StepResult {
     let manifest =
@@ -73,10 +75,12 @@ pub(super) fn npm(log: &mut StepOutput) -> StepResult {
     size(&npm_file())
 }
 
+/// Copies [`DOCUMENTS`].
 fn documents(stage: &Path) -> Result<(), String> {
     DOCUMENTS.iter().try_for_each(|name| copy(&root().join(name), &stage.join(name)))
 }
 
+/// Makes a folder.
 fn make(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))
 }
@@ -85,6 +89,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
 }
 
+/// The size of a file, as the note of a step.
 fn size(path: &Path) -> StepResult {
     let bytes = path.metadata().map_err(|e| format!("{}: {e}", path.display()))?.len();
     Ok(format!("{bytes} bytes"))

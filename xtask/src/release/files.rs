@@ -1,4 +1,4 @@
-//! Where the files of a release are, and what their names and times are made of.
+//! The folder of a release's files, and the version and time that they have.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use crate::shell::{ask, target_dir};
 /// The version of all crates and of the npm package, which is that of the tasks too.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The folder of a release's files.
 pub(super) fn folder() -> PathBuf {
     target_dir().join("release-artifacts")
 }

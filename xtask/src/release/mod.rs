@@ -23,7 +23,7 @@ use crate::{page, tools, wasm};
 use files::folder;
 use program::{ReleaseTarget, TARGETS};
 
-/// `cargo xtask release [TARGET..]`: all targets without a name.
+/// Runs `cargo xtask release [TARGET..]`; without a name, for all targets.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let known = |name: &&&str| TARGETS.iter().any(|target| target.triple == **name);
     if let Some(unknown) = args.iter().find(|name| !known(name)) {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     run.finish()
 }
 
-/// For `cargo xtask test --full`: the program for this machine's processor, built and tried.
+/// The step of `cargo xtask test --full`: builds the program for this machine's processor and tries it.
 pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     empty(log)?;
     let Some(target) = TARGETS.iter().find(|target| target.native()) else {
@@ -60,6 +60,7 @@ pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     Ok(note)
 }
 
+/// Builds, tries and packs the program of a target.
 fn programs(run: &SuiteRun, target: &'static ReleaseTarget) {
     let name = target.triple;
     let _ = run.step(&format!("{name}: tools"), |log| program::tools(log, target))
@@ -68,11 +69,13 @@ fn programs(run: &SuiteRun, target: &'static ReleaseTarget) {
         && run.step(&format!("{name}: archive"), |log| archive::program(log, target));
 }
 
+/// Builds the modules, and packs and tries the npm package.
 fn packages(run: &SuiteRun) {
     let ready = run.step("setup: npm packages", tools::npm_packages)
         && run.step("setup: rust targets", tools::rust_targets)
         && run.step("setup: bindgen", tools::bindgen);
     let published = wasm::ARTEFACTS.iter().filter(|artefact| artefact.published());
+    // Nothing runs after the first step that fails.
     let mut built = ready;
     for artefact in published {
         built = built && run.step(artefact.name, |log| wasm::build(log, artefact));
@@ -80,12 +83,13 @@ fn packages(run: &SuiteRun) {
     let _ = built && run.step("npm package", archive::npm) && run.step("npm package: trial", trial::npm);
 }
 
+/// Empties the folder of the release.
 fn empty(_: &mut StepOutput) -> StepResult {
     let folder = folder();
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    // Belongs to the user of the container; see `Containerfile`.
+    // The container's image gets this empty folder as its data folder; see `Containerfile`.
     let data = folder.join("container/data");
     fs::create_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))?;
     Ok(String::new())

@@ -1,4 +1,4 @@
-//! Builds the static program.
+//! Builds the static program for each target of a release.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,9 @@ use crate::shell::{Cmd, StepOutput, find, target_dir};
 use crate::steps::StepResult;
 use crate::{tools, wasm};
 
+/// A platform for which the program is built.
 pub(super) struct ReleaseTarget {
+    /// Rust's name for the platform.
     pub(super) triple: &'static str,
     /// Rust's name for the processor.
     processor: &'static str,
@@ -16,7 +18,7 @@ pub(super) struct ReleaseTarget {
     pub(super) container: &'static str,
     /// The C compiler, for the C and assembly code of dependencies.
     compiler: &'static str,
-    /// The linker, unless this machine's own links for the target.
+    /// The linker; `None` if this machine's linker can link for the target.
     linker: Option<&'static str>,
     /// Debian's packages of the compiler and the linker.
     packages: &'static [&'static str],
@@ -52,6 +54,7 @@ impl ReleaseTarget {
         self.processor == std::env::consts::ARCH
     }
 
+    /// The built program.
     pub(super) fn path(&self) -> PathBuf {
         target_dir().join(self.triple).join("dist/rootlight")
     }
@@ -92,6 +95,7 @@ pub(super) fn build(log: &mut StepOutput, target: &ReleaseTarget) -> StepResult 
             .env(&format!("{cargo}_RUSTFLAGS"), wasm::flags())
             .env("CARGO_PROFILE_DIST_STRIP", "symbols")
             .env(&format!("CC_{variable}"), target.compiler)
+            // The same flags in the form of C compilers.
             .env(
                 &format!("CFLAGS_{variable}"),
                 wasm::flags().replace("--remap-path-prefix", "-ffile-prefix-map"),

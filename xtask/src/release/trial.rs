@@ -1,4 +1,5 @@
-//! Tries the program in a root folder without any other file, as in a container `FROM scratch`.
+//! Tries the files of a release: the program in a root folder without any other file, as in a container `FROM scratch`, and the npm package in an
+//! empty folder.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -18,7 +19,7 @@ use crate::steps::StepResult;
 const USER: &str = "65532:65532";
 
 /// Longest wait for an answer of the development chain.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program's log line when it finds no certificate authorities (`native/upstream/src/tls.rs`).
 const COMPILED_IN: &str = "no certificate authorities: those compiled in are used";
@@ -28,17 +29,17 @@ pub(super) fn run(_: &mut StepOutput, target: &ReleaseTarget) -> StepResult {
     let Some(emulator) = target.emulator() else {
         return Ok("NOT TRIED: this machine cannot run the program; install qemu-user-static".into());
     };
-    let room = TrialRoot::prepare(target, emulator)?;
-    let version = text(&room.output(&["--version"])?.stdout);
+    let trial_root = TrialRoot::prepare(target, emulator)?;
+    let version = text(&trial_root.output(&["--version"])?.stdout);
     if version.trim() != format!("rootlight {}", VERSION) {
         return Err(format!("--version printed '{version}'"));
     }
-    let chain = room.chain_id()?;
+    let chain = trial_root.chain_id()?;
     if !chain.contains(r#""result":"0x21""#) {
         return Err(format!("eth_chainId was answered with '{chain}'"));
     }
-    room.tls()?;
-    let how = if room.emulator.is_some() { ", emulated" } else { "" };
+    trial_root.tls()?;
+    let how = if trial_root.emulator.is_some() { ", emulated" } else { "" };
     Ok(format!("version, chain and TLS in an empty root folder{how}"))
 }
 
@@ -73,6 +74,7 @@ struct TrialRoot {
 }
 
 impl TrialRoot {
+    /// Makes the folder, with the program and the emulator in it.
     fn prepare(target: &ReleaseTarget, emulator: Option<PathBuf>) -> Result<Self, String> {
         let folder = folder().join("trial").join(target.triple);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -116,6 +118,7 @@ impl TrialRoot {
         command
     }
 
+    /// Runs the program to its end.
     fn output(&self, args: &[&str]) -> Result<Output, String> {
         self.command(args).output().map_err(|e| format!("{args:?}: {e}"))
     }
@@ -131,14 +134,14 @@ impl TrialRoot {
             Some(address) => post(address).map_err(|e| format!("{address}: {e}")),
             None => Err("the development chain printed no address".into()),
         };
-        // Without a signal it would run on.
+        // The chain does not end by itself.
         let _ = child.kill();
         let _ = child.wait();
         answer
     }
 
-    /// Opens a TLS connection to a port where nothing listens. The program loads its certificate authorities
-    /// first, and would fail earlier without any.
+    /// Opens a TLS connection to a port where no program listens. The program loads its certificate authorities first, and without any it would
+    /// fail before it connects.
     fn tls(&self) -> Result<(), String> {
         let args =
             ["record", "--upstream", "https://127.0.0.1:1", "--out", "/data/out", "--from", "0", "--to", "0"];
@@ -152,7 +155,7 @@ impl TrialRoot {
     }
 }
 
-/// Returns the address from the ready line.
+/// Returns the address from the line that the program prints when it is ready.
 fn listening(line: &str) -> Option<String> {
     let url = line.strip_prefix("listening ")?.split(' ').next()?;
     Some(url.strip_prefix("http://")?.to_owned())
@@ -161,7 +164,7 @@ fn listening(line: &str) -> Option<String> {
 /// Requests the chain id; returns the response.
 fn post(address: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
     let length = body.len();
     write!(
