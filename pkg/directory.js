@@ -84,7 +84,7 @@ export function directory(storage, name, isFormer) {
     }
   }
 
-  const place = {
+  const pageStore = {
     async count() {
       const all = new Set(await numbers(await open()));
       let count = 0;
@@ -131,7 +131,7 @@ export function directory(storage, name, isFormer) {
     await files.rmdir(folder).catch(() => {});
   }
 
-  return { place, locks };
+  return { pageStore, locks };
 }
 
 /** Whether a process runs. */

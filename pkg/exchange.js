@@ -5,10 +5,10 @@ import { isBytes } from './message.js';
 import { masked, withoutSecrets } from './secrets.js';
 import { TIME_OVER } from './upstream-words.js';
 
-/** Longest exchange in milliseconds, for transports without a limit of their own. Those of this package end after 20 s. */
+/** Longest exchange in milliseconds, for transports without a limit of their own. The package's own transports end an exchange after 20 s. */
 const MAX_TIME = 60_000;
 
-/** Longest error text kept from a failed exchange, in characters. */
+/** Longest error text of a failed exchange that is passed on, in characters; the rest is cut off. */
 const MAX_REASON_LENGTH = 200;
 
 /**

@@ -336,7 +336,7 @@ export interface Signer {
 export interface ProviderOptions {
   /** A network by name. */
   readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
-  /** One or several upstreams. Several of them check each other and stand in for each other. */
+  /** One or several upstreams. Several upstreams check and replace each other. */
   readonly upstreams?: Upstreams;
   /** @deprecated The former name of `upstreams`. */
   readonly upstream?: Upstreams;

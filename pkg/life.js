@@ -14,7 +14,7 @@ export const failure = (code, message) => Object.assign(new Error(message), { co
 export const disconnected = (message) => failure(DISCONNECTED, message);
 
 /**
- * The lifetime of one provider. Pending calls keep Node.js running. The provider's own timers do not, so without this
+ * The lifetime of one provider. Pending calls keep Node.js running, by a timer. The provider's other timers do not, so without that one
  * a script that awaits an answer would exit between two exchanges.
  */
 export function newLife() {

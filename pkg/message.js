@@ -19,8 +19,8 @@ export function message(call) {
   if (call === null || typeof call !== 'object') throw failure(INVALID_REQUEST, 'request takes an object with method and params');
   const { method, params } = call;
   try {
-    // Joining texts takes half the time of `JSON.stringify` of the whole. That is used for other names and for params such as undefined, which
-    // it leaves out.
+    // Joining texts takes half the time of `JSON.stringify` of the whole request, which is used for other names, and for params that JSON
+    // leaves out, such as undefined.
     const given = JSON.stringify(params);
     if (typeof method !== 'string' || !PLAIN.test(method) || given === undefined) return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
     return `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${given}}`;

@@ -22,7 +22,7 @@ function shared({ shared }) {
 }
 
 /**
- * The reason that keeps a client on this thread; undefined if its options can be sent to a worker. Objects of the caller cannot be sent.
+ * The reason why a client must run on this thread; undefined if its options can be sent to a worker. Objects of the caller cannot be sent.
  * Upstreams that are functions stay in the page, and the worker calls them by messages (functions.js).
  */
 function reasonToStay({ storage, module, fork }) {

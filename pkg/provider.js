@@ -30,7 +30,7 @@ const TRY_LATER = 1013;
  * @param {boolean} isMade
  * @param {boolean} isSubscription
  *
- * Opens a client. What it starts ends with `life`, and it ends `life` if it fails.
+ * Opens a client. Everything that the client starts ends with `life`. If the client fails, it ends `life`.
  * @callback Open
  * @param {ReturnType<typeof newLife>} life
  * @param {object} options

@@ -61,7 +61,7 @@ export const inWorker = (make, kind) => async (life, options, callbacks) => {
   };
 };
 
-/** Starts a worker, and waits for its first message. It ends with `end`. */
+/** Starts a worker, and waits for its first message. The worker ends with the life `end`. */
 async function start(make, end) {
   let worker;
   try {
@@ -82,7 +82,7 @@ async function start(make, end) {
   });
   try {
     const message = await first;
-    // A thread must not keep Node.js running. If this came earlier, its port would.
+    // A thread must not keep Node.js running. Called before the first message, `unref` would not suffice, because of the thread's port.
     worker.unref?.();
     return { port, first: message };
   } catch (error) {

@@ -41,7 +41,7 @@ async function resultOf(exchange, body) {
 /** The upstreams as {@link foreignNetworks} takes them: each with its name, and a function that requests its chain id. */
 export const tellers = (exchanges, names) => exchanges.map((exchange, index) => ({ name: names[index], ask: () => resultOf(exchange, CHAIN_ID) }));
 
-/** Whether all upstreams that answer have another block at the verified head, or none. One that does not answer says nothing. */
+/** Whether all upstreams that answer have another block at the verified head, or none. Upstreams that do not answer do not count. */
 async function isGone(exchanges, { blockNumber, blockHash }) {
   const shown = await Promise.all(exchanges.map((exchange) => resultOf(exchange, blockAt(blockNumber))));
   const blocks = shown.filter((block) => block === null || typeof block?.hash === 'string');

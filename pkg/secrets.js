@@ -44,7 +44,7 @@ function secretsOf(address) {
 }
 
 /**
- * Returns a function like {@link withoutSecrets} that also removes the secrets of this address where they stand alone.
+ * Returns a function like {@link withoutSecrets} that also removes the secrets of this address where they are not part of an address.
  * @param {string | URL} address
  */
 export function maskOf(address) {
@@ -52,7 +52,7 @@ export function maskOf(address) {
   return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '...'), withoutSecrets(text));
 }
 
-/** A response whose error messages are masked. This comes before the module shortens the messages, because a cut secret is not recognised. */
+/** A response whose error messages are masked. Masking comes before the module shortens the messages, because a cut secret is not recognised. */
 export function masked(bytes, mask) {
   const text = new TextDecoder().decode(bytes);
   let count = 0;

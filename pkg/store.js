@@ -74,10 +74,10 @@ const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
  */
 export function pagesIn(store, config, { isWindow = false, ...listeners } = {}) {
   const name = nameOf(config, isWindow);
-  const lockedPages = (place, locks) => pagesWithLock(isWindow ? windowIn(place) : place, locks, name, listeners);
+  const lockedPages = (pageStore, locks) => pagesWithLock(isWindow ? windowIn(pageStore) : pageStore, locks, name, listeners);
   if (typeof store === 'string' || store instanceof URL) {
-    const { place, locks } = directory(store, name, isFormer);
-    return lockedPages(place, locks);
+    const { pageStore, locks } = directory(store, name, isFormer);
+    return lockedPages(pageStore, locks);
   }
   if (store) return lockedPages(keyed(store, name), locksOf(store));
   if (store === null || !hasDatabases(listeners)) return undefined;
@@ -141,10 +141,10 @@ function locksOf(store) {
 
 /**
  * Pages of which one client at a time is the writer: it holds the lock.
- * @param {{read: (index: number, count: number) => Promise<unknown[]>, write: (first: number, pages: Uint8Array[]) => Promise<void>, close: () => void}} place
+ * @param {{read: (index: number, count: number) => Promise<unknown[]>, write: (first: number, pages: Uint8Array[]) => Promise<void>, close: () => void}} pageStore
  * where the pages are stored
  */
-function pagesWithLock(place, locks, name, { onError = warn, onTurn }) {
+function pagesWithLock(pageStore, locks, name, { onError = warn, onTurn }) {
   /** The lowest page that was not written because another client was the writer. */
   let missed;
   /** Whether the store has failed. It is not used any more then. */
@@ -200,7 +200,7 @@ function pagesWithLock(place, locks, name, { onError = warn, onTurn }) {
   /** Writes pages if this client is the writer. */
   async function write(first, pages, record) {
     if (failed) return;
-    if (turn.isOurs()) await place.write(first, pages, record);
+    if (turn.isOurs()) await pageStore.write(first, pages, record);
     else missed = Math.min(missed ?? first, first);
   }
 
@@ -208,14 +208,14 @@ function pagesWithLock(place, locks, name, { onError = warn, onTurn }) {
   let readAhead = NONE;
 
   return {
-    count: () => place.count().catch((error) => (fail(error), 0)),
-    record: async () => place.record?.().catch((error) => void fail(error)),
+    count: () => pageStore.count().catch((error) => (fail(error), 0)),
+    record: async () => pageStore.record?.().catch((error) => void fail(error)),
     async read(index) {
       try {
         if (!(index - readAhead.first in readAhead.pages)) {
           // Pages that are requested in order are read 1, 2, 4, 8, 16 at a time.
           const step = index === readAhead.first + readAhead.step ? Math.min(2 * readAhead.step, MOST_AT_ONCE) || 1 : 1;
-          readAhead = { first: index, step, pages: await place.read(index, step) };
+          readAhead = { first: index, step, pages: await pageStore.read(index, step) };
         }
       } catch (error) {
         fail(error);
@@ -245,7 +245,7 @@ function pagesWithLock(place, locks, name, { onError = warn, onTurn }) {
       const released = turn.end();
       await last;
       await released;
-      await place.close();
+      await pageStore.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-// The event `verification`, which states for each answer what it rests on. Nothing is computed while no listener is registered.
+// The event `verification`, which states the evidence for each answer. Nothing is computed while no listener is registered.
 import { isWallets } from './wallet.js';
 
 /**
@@ -53,7 +53,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys, methods })
     ask({ method: 'rootlight_verification', params: [block] }, true).then(({ result }) => result, () => null);
 
   /**
-   * The evidence for a verified answer: about the block that the result names, otherwise about the block in the parameters. That one must be the
+   * The evidence for a verified answer: about the block that the result names, otherwise about the block in the parameters. The latter must be the
    * same block `before` and after the answer, since `latest` may have become another block meanwhile; if it is not, there is no evidence.
    */
   async function evidenceFor(call, result, before) {

@@ -26,13 +26,13 @@ const keyOf = (index) => 1 + (index % PAGE_KEYS);
 
 /**
  * The pages of a window, with the functions that store.js uses.
- * @param {{read: (key: number, count: number) => Promise<unknown[]>, put: (entries: [number, Uint8Array][]) => Promise<void>, close: () => void}} place
+ * @param {{read: (key: number, count: number) => Promise<unknown[]>, put: (entries: [number, Uint8Array][]) => Promise<void>, close: () => void}} pageStore
  * stores values by key
  */
-export function windowIn(place) {
+export function windowIn(pageStore) {
   /** The stored record with the number after the last page; undefined if there is none. */
   async function stored() {
-    const [bytes] = await place.read(RECORD, 1);
+    const [bytes] = await pageStore.read(RECORD, 1);
     if (!isBytes(bytes) || bytes.length < END_BYTES || bytes.length > MAX_RECORD) return undefined;
     const end = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
     return { end, record: bytes.slice(END_BYTES) };
@@ -40,11 +40,11 @@ export function windowIn(place) {
   return {
     count: async () => (await stored())?.end ?? 0,
     async record() {
-      const [window, [chain]] = await Promise.all([stored(), place.read(BITCOIN, 1)]);
+      const [window, [chain]] = await Promise.all([stored(), pageStore.read(BITCOIN, 1)]);
       const bitcoin = isBytes(chain) && chain.length <= MAX_BITCOIN ? chain : undefined;
       return window && { window: window.record, bitcoin };
     },
-    read: (index, count) => Promise.all(Array.from({ length: count }, async (_, at) => (await place.read(keyOf(index + at), 1))[0])),
+    read: (index, count) => Promise.all(Array.from({ length: count }, async (_, at) => (await pageStore.read(keyOf(index + at), 1))[0])),
     async write(first, pages, record) {
       if (!record || pages.length === 0) return;
       const { window, bitcoin } = record;
@@ -54,8 +54,8 @@ export function windowIn(place) {
       const entries = pages.map((page, at) => [keyOf(first + at), page]);
       if (bitcoin) entries.push([BITCOIN, bitcoin]);
       // The record comes last: if writing stops in between, the stored record is the former one, whose pages are there or replaced by newer ones.
-      await place.put([...entries, [RECORD, packed]]);
+      await pageStore.put([...entries, [RECORD, packed]]);
     },
-    close: () => place.close(),
+    close: () => pageStore.close(),
   };
 }

@@ -4,7 +4,7 @@ import { safeText } from './bytes.ts';
 import { byId, el, fill } from './dom.ts';
 import { refusalView } from './views/answer.ts';
 
-/** The names of the functions that make each page (named.ts), by the first part of the address. They get the other parts. */
+/** The names of the functions that make each page (named.ts), by the first part of the address. The functions get the other parts. */
 const PAGES = { block: 'blockPage', tx: 'transactionPage', address: 'addressPage', token: 'tokenPage', logs: 'logsPage' } as const;
 
 /** The subject of each page, in words. */

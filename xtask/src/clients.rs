@@ -114,7 +114,7 @@ pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     for file in PYTHON {
         log.run(built.with(Cmd::program(&python()).args(&[file, "-v"])))?;
     }
-    // One file shows that a service starts and that clients can use it; the step of `service` runs all files.
+    // One file shows that a service starts and that clients can use it; [`service`] runs all files.
     log.run(built.in_service(&["tests/clients/ethers.keys.test.mjs"]))?;
     Ok(String::new())
 }

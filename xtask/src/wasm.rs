@@ -157,7 +157,7 @@ pub(crate) fn build(log: &mut StepOutput, artefact: &Artefact) -> StepResult {
     Ok(note)
 }
 
-/// The variable that is set while this program stands in for rustc: see [`rustc`].
+/// The environment variable that is set while cargo runs this program in place of rustc: see [`rustc`].
 pub(crate) const STANDS_IN: &str = "ROOTLIGHT_XTASK_RUSTC";
 
 /// Runs rustc, whose path is the first of these arguments, for a crate of the workspace. Cargo derives the option `-C metadata` of such crates from

@@ -39,7 +39,7 @@ const EARLY_PAUSE: f64 = 50.0;
 /// Pause between two checks whether the head is reached, in milliseconds.
 const LOOK: f64 = 10.0;
 
-/// Most bytes of upstream responses that one round of all requests in progress holds together. The receipts of 2,000 full
+/// Most bytes of upstream responses in memory for one round of all requests in progress together. The receipts of 2,000 full
 /// blocks take about 100 MB, and a page on a telephone has a few hundred.
 const ANSWER_BYTES: usize = 128 << 20;
 

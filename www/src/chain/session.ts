@@ -26,7 +26,7 @@ export interface Verification extends Evidence {
 /** The position of the time among a header's fields. */
 const TIME_FIELD = 11;
 
-/** What the client reports of an upstream (`rootlight_upstreams`). */
+/** The client's report of an upstream (`rootlight_upstreams`). */
 export interface UpstreamReport {
   readonly name: string;
   /** The newest block that it announces, `0x` hexadecimal. */

@@ -14,7 +14,7 @@ export interface MinedBlock {
   readonly hashForMergedMining: string;
 }
 
-/** One step up in Bitcoin's Merkle tree: hash(left, right) = parent. All in the byte order that is hashed. */
+/** One step up in Bitcoin's Merkle tree: hash(left, right) = parent. All three are in the byte order that is hashed. */
 export interface MerkleStep {
   readonly left: Uint8Array;
   readonly right: Uint8Array;
@@ -65,7 +65,7 @@ const ROOT = [36, 68] as const;
 /** The number of hashes. */
 const HASHES = 1n << 256n;
 
-/** The hash for merged mining: since RSKIP-110 its last 12 bytes are fork detection data, which stand in the coinbase. */
+/** The hash for merged mining: since RSKIP-110 its last 12 bytes are fork-detection data, which only the coinbase transaction contains. */
 function committed(header: Header, coinbase: Uint8Array): { commitment: Uint8Array; keccakBytes: number } {
   if (lastIndexOf(coinbase, concat(TAG, header.base)) >= 0) return { commitment: header.base, keccakBytes: 32 };
   const front = header.base.subarray(0, 20);

@@ -7,7 +7,7 @@ import { el } from '../dom.ts';
 /** The kind of the source, in words. */
 export const kindOf = (served: readonly Served[]): string => (served.length > 0 ? 'light client' : 'node');
 
-/** What the status line says about honesty. */
+/** The facts about honesty for the status line. */
 export interface Honesty {
   /** The name of the page's own upstream. */
   readonly name: string;

@@ -66,7 +66,7 @@ export async function receiptTrail(session: Session, log: Log): Promise<HTMLElem
   return made;
 }
 
-/** One log; `claimed` is what the node says of it if that is a lie. */
+/** A log of the list; `claimed` is the node's lie about it, if the node lies. */
 function row(session: Session, log: Log, proven: string, claimed: string | undefined): HTMLElement {
   const proof = el('div');
   const show = action('Show its proof', () => receiptTrail(session, log).then((made) => fill(proof, made), (error) => fill(proof, refusalView(error))));
