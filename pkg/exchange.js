@@ -55,18 +55,18 @@ export function connection(names, tell) {
  * rejected. `following` says that the requests are those of synchronization.
  * @param {(body: string) => Promise<Uint8Array>} transport
  * @param {ReturnType<typeof import('./life.js').newLife>} life
- * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
+ * @param {() => Promise<void> | undefined} [waitForStore] returns a promise if the store is full, which synchronization awaits before its next request
  * @param {(reason?: string) => void} [report] called with the reason of each failure, and without one for a response: see {@link connection}
  * @param {(text: string) => string} [mask] removes the secrets of the upstream's address from its words
  * @param {(error: unknown) => string} [explain] says why an exchange failed
  * @returns {(body: string, following: boolean) => Promise<string | number | Uint8Array>}
  */
-export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets, explain = (error) => error?.message) {
+export function exchangeOver(transport, life, waitForStore = () => undefined, report = () => {}, mask = withoutSecrets, explain = (error) => error?.message) {
   return async (body, following) => {
     let bytes;
     try {
-      const full = following ? room() : undefined;
-      if (full) await life.run(() => full, true);
+      const untilStored = following ? waitForStore() : undefined;
+      if (untilStored) await life.run(() => untilStored, true);
       bytes = await life.run(() => inTime(() => transport(body)), true);
       if (!isBytes(bytes)) throw new Error('the transport did not return a Uint8Array');
       bytes = masked(bytes, mask);

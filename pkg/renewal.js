@@ -62,7 +62,7 @@ async function isGone(exchanges, { blockNumber, blockHash }) {
 export async function watchChain({ life, exchanges, names, askClient, startsAtShownBlock, report, beginAnew }) {
   const expected = await askClient('eth_chainId');
   /** The head at the last check, the number of checks with the same head, those at which it was gone, and whether a reason was reported. */
-  let [former, checks, missed, isReported] = [undefined, 0, 0, false];
+  let [formerHead, checks, missed, isReported] = [undefined, 0, 0, false];
   /** Whether all upstreams that answer are of another network. Reports a change. */
   const isForeign = async () => {
     const found = await foreignNetworks(expected, tellers(exchanges, names));
@@ -74,8 +74,8 @@ export async function watchChain({ life, exchanges, names, askClient, startsAtSh
   for (;;) {
     await life.run(() => pause(CHECK_INTERVAL), true);
     const [head, reports] = await Promise.all([askClient('rootlight_verification', 'latest'), askClient('rootlight_upstreams')]);
-    checks = head && head.blockHash === former ? checks + 1 : 0;
-    former = head?.blockHash;
+    checks = head && head.blockHash === formerHead ? checks + 1 : 0;
+    formerHead = head?.blockHash;
     // While all upstreams are paused after failures, they are asked at checks whose number is a power of two: less and less often.
     const isPausedTurn = (checks & (checks - 1)) === 0 && reports?.every(({ resting }) => resting !== null);
     // A new head shows that an upstream is of use; if a reason was reported, that is reported.

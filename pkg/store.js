@@ -95,7 +95,7 @@ function hasDatabases({ onError }) {
   }
 }
 
-/** Web Locks; a client that gets one deletes the databases that no client reads any more, with which a site could fill its quota. */
+/** Web Locks. A client that gets one deletes the databases that no client uses any more, which would otherwise fill the site's quota. */
 const tidying = (locks) => ({
   request: (name, options, work) =>
     locks.request(name, options, (lock) => {
@@ -140,7 +140,7 @@ function locksOf(store) {
 }
 
 /**
- * Pages of which one client at a time is the writer: it holds the lock.
+ * Pages of which one client at a time is the writer, the one that has the lock.
  * @param {{read: (index: number, count: number) => Promise<unknown[]>, write: (first: number, pages: Uint8Array[]) => Promise<void>, close: () => void}} pageStore
  * where the pages are stored
  */

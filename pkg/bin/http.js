@@ -4,13 +4,13 @@ import { createServer } from 'node:http';
 /** Longest body of a request, and longest message of a WebSocket, in bytes: as in the native server. */
 export const MESSAGE_BYTES = 5 * 2 ** 20;
 
-/** Most bytes of all bodies that are being read or answered at the same time: bounds the memory that callers can take. */
+/** Most bytes of all bodies that are being read at the same time: bounds the memory that unfinished requests take. */
 const ALL_BODIES_BYTES = 64 * 2 ** 20;
 
 /** Most open connections. */
 const CONNECTIONS = 1_024;
 
-/** Longest request head, in bytes. */
+/** Longest request line with headers, in bytes. */
 const HEAD_BYTES = 16 * 1_024;
 
 /** Time limits of a head, of a whole request, and of an idle connection, in milliseconds. */
@@ -41,7 +41,7 @@ function preflight({ headers }) {
     'access-control-allow-methods': VERBS,
     'access-control-allow-headers': 'content-type, accept',
     'access-control-max-age': '86400',
-    // Chrome asks before a public page may reach a private address.
+    // Chrome requires this header before a page of a public address may reach a private address, such as this machine's.
     ...(headers['access-control-request-private-network'] && { 'access-control-allow-private-network': 'true' }),
   };
 }
@@ -62,7 +62,7 @@ function isUnusable(message, answer, batchLimit) {
  * body that is too long, and resolves to undefined then.
  */
 function bodyReader() {
-  /** Bytes of all bodies that are read or answered. */
+  /** Bytes of all bodies that are being read. Node.js closes a request as soon as its body is read. */
   let bodies = 0;
   return (request, refuse) =>
     new Promise((resolve) => {
@@ -106,6 +106,7 @@ function bodyReader() {
 export function httpServer({ access, batchLimit, callerOf, answer, health }) {
   const body = bodyReader();
 
+  /** Answers a JSON-RPC message. `page` are the rights of the caller's page, `cors` the headers for it. */
   async function post(request, response, page, cors) {
     const refuse = (status, code, text) => send(response, status, cors, errorBody(code, text));
     const [type] = (request.headers['content-type'] ?? '').split(';');
@@ -117,6 +118,7 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
     return send(response, isUnusable(message, text, batchLimit) ? 400 : 200, cors, text);
   }
 
+  /** Answers an HTTP request. */
   async function handle(request, response) {
     const page = access.check(request.headersDistinct);
     if (page.refused) return send(response, 403, {}, errorBody(INVALID_REQUEST, page.refused));
@@ -134,7 +136,7 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
 
   const server = createServer({ ...TIMES, maxHeaderSize: HEAD_BYTES }, (request, response) => {
     handle(request, response).catch(() => {
-      // The reason is for the log of the operator, not for callers.
+      // Callers do not get the reason, which may contain internals.
       if (!response.headersSent) send(response, 500, { connection: 'close' }, errorBody(INTERNAL_ERROR, 'Internal server error'));
     });
   });

@@ -5,7 +5,7 @@ import { MESSAGE_BYTES, errorBody } from './http.js';
 /** Most open WebSockets. */
 const SOCKETS = 1_024;
 
-/** Messages of one WebSocket that are answered at the same time; then reading pauses. */
+/** Most messages of one WebSocket that are answered at the same time; then reading pauses. */
 const AT_ONCE = 16;
 
 /** Milliseconds between two pings, and the number of pings without a sign of the client after which its WebSocket is closed. */
@@ -54,6 +54,7 @@ function endSilent(socket) {
 function subscriptionsOf(socket, ask, write) {
   const ids = new Set();
   let closed = false;
+  /** Ends a subscription in the module. */
   const end = (id) => void Promise.resolve(ask(request('eth_unsubscribe', id))).catch(() => {});
 
   /** Sends the new events of one subscription. Events that cannot be proven now are sent later. */
@@ -88,6 +89,7 @@ function subscriptionsOf(socket, ask, write) {
       }
       polling = false;
     },
+    /** Ends all subscriptions. */
     close() {
       closed = true;
       for (const id of ids) end(id);
@@ -109,6 +111,7 @@ export function webSockets({ access, callerOf, answer }) {
     /** Number of messages that are being answered, and whether the WebSocket is closed. */
     let [working, closed] = [0, false];
 
+    /** Sends a text, or disconnects a client that reads too slowly. */
     function write(text) {
       if (socket.bufferedAmount > UNSENT) socket.terminate();
       else socket.send(text);
