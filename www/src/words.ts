@@ -27,7 +27,7 @@ export const reverts = (error: unknown): boolean => REVERTED.includes((error as 
 export const ownPart = (reason: string): string => reason.replace(/\bupstream error\b[^]*/, '');
 
 /** Errors about rules that only false data breaks, with plain words. The first pattern that matches is used. */
-const RULES: readonly (readonly [RegExp, string])[] = [
+const RULES: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/no RSKBLOCK: tag/, 'No proof of work names this block: the Bitcoin transaction that should name it names another one.'],
   [/node 0x[0-9a-f]+ is missing/, 'The proof does not hold together: each step must have the hash that the step above it names, and one has another hash.'],
   [/receiptsRoot/, 'The receipts do not belong to the block: their common hash is not the one in the block’s header.'],
@@ -36,7 +36,7 @@ const RULES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Errors about missing proofs, with plain words and advice. */
-const CAUSES: readonly (readonly [RegExp, string])[] = [
+const CAUSES: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/gives no functions/, 'There are no names of functions to show. Paste the ABI from the contract’s author.'],
   [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node that proves state can: `rootlight light`, `follow` or `sidecar`.'],
   [/no response|Failed to fetch|HTTP status|timed? ?out/i, 'The node did not answer. The page asks it again by itself; press the button again in a moment.'],

@@ -38,7 +38,7 @@ export const serverAddress = (): URL => new URL(`./${encodeURIComponent(serverKe
 const START_TIMEOUT = 10_000;
 
 /** The options of a light client on a network, and in words what it trusts. On a development chain it starts at the block 0 that its upstreams show. */
-export function settings(chainId: number): [Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string] {
+export function settings(chainId: number): [options: Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, trusts: string] {
   const network = networkOf(chainId)?.option;
   if (!network) throw new Trouble('network', String(chainId));
   if (network === 'mainnet') {

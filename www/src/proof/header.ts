@@ -42,15 +42,15 @@ const NAMES: readonly (readonly [name: string, description: string])[] = [
   ['merge-mining root', 'Reserved for mining several chains at once; empty today (RSKIP-110).'],
 ];
 /** Fields that later forms of the header have after those. */
-const VERSION: readonly [string, string] = ['version', 'The version of the header’s format.'];
-const EDGES: readonly [string, string] = ['parallel lists', 'Which transactions may run at the same time (RSKIP-144).'];
-const EVENT: readonly [string, string] = ['base event', 'Reserved for events of the two-way peg with Bitcoin (RSKIP-535).'];
+const VERSION: readonly [name: string, description: string] = ['version', 'The version of the header’s format.'];
+const EDGES: readonly [name: string, description: string] = ['parallel lists', 'Which transactions may run at the same time (RSKIP-144).'];
+const EVENT: readonly [name: string, description: string] = ['base event', 'Reserved for events of the two-way peg with Bitcoin (RSKIP-535).'];
 /** The name of the field with the header in Bitcoin's form. Only on some networks it is a header of Bitcoin's miners. */
 export const TOP = 'header at the top';
-const BITCOIN: readonly [string, string] = [TOP, 'The 80 bytes at the top of this drawing. The block’s own hash covers them.'];
+const BITCOIN: readonly [name: string, description: string] = [TOP, 'The 80 bytes at the top of this drawing. The block’s own hash covers them.'];
 
 /** The fields of each form, by the number of items in `rsk_getRawBlockHeader...`. */
-const FORMS = new Map<number, { readonly version: number; readonly names: readonly (readonly [string, string])[] }>([
+const FORMS = new Map<number, { readonly version: number; readonly names: readonly (readonly [name: string, description: string])[] }>([
   [17, { version: 0, names: [...NAMES.slice(0, 16), BITCOIN] }],
   [18, { version: 0, names: [...NAMES, BITCOIN] }],
   [20, { version: 1, names: [...NAMES, VERSION, EDGES, BITCOIN] }],

@@ -25,7 +25,7 @@ export const encodeBytes = (bytes: Uint8Array): Uint8Array =>
 export const encodeList = (items: readonly Uint8Array[]): Uint8Array => prefixed(0xc0, concat(...items.map(encodeBytes)));
 
 /** The content of the item at position `at`, and the position after it; throws if it is not of the kind of `base`. */
-function item(bytes: Uint8Array, at: number, base: 0x80 | 0xc0): [Uint8Array, number] {
+function item(bytes: Uint8Array, at: number, base: 0x80 | 0xc0): [content: Uint8Array, next: number] {
   const first = bytes[at];
   if (first === undefined || (base === 0xc0 && first < 0xc0) || (base === 0x80 && first >= 0xc0)) throw new Error(MALFORMED);
   if (first < 0x80) return [bytes.subarray(at, at + 1), at + 1];

@@ -21,7 +21,7 @@ const SYNCING_PAUSE = 3;
 const LASTING: ReadonlySet<TroubleKind> = new Set<TroubleKind>(['key', 'refused', 'absent']);
 
 /** The trouble in words: what is wrong, and what to do. */
-function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [string, string] {
+function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [what: string, next: string] {
   const detail = safeText(message).slice(0, 300);
   switch (kind) {
     case 'key': return [`${host} asks for an API key (${detail}).`, 'Enter the key that its operator gave you. Until then nothing of its chain is shown.'];

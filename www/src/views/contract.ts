@@ -14,7 +14,7 @@ const MOST_CELLS = 3;
 const remembered = new Map<string, readonly string[]>();
 
 /** Runs a call, and returns its result with the storage cells of the contract that it read. `key` names the call. */
-async function withCells<T>(session: Session, contract: string, key: string, work: () => Promise<T>): Promise<[T, readonly string[]]> {
+async function withCells<T>(session: Session, contract: string, key: string, work: () => Promise<T>): Promise<[result: T, cells: readonly string[]]> {
   session.cells.delete(contract);
   const done = await work();
   const cells = [...(session.cells.get(contract) ?? remembered.get(key) ?? [])];
@@ -50,29 +50,29 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
   const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
   const claimed = (input: string) => said(session, 'eth_call', { to, data: input }, at);
   const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
-  const says = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
+  const [saidName, saidSymbol, saidDecimals, saidBalance] = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
   const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
   const label = (answer: string) => text(answer) ?? 'no text';
-  const amount = (scale: unknown) => (answer: string) => {
-    const [count, places] = [number(answer), number(String(scale)) ?? 0n];
+  /** A balance in words, by the answer to `decimals()`. More than 77 decimals make no sense for a number of 256 bits. */
+  const amount = (decimalsAnswer: unknown) => (answer: string) => {
+    const [count, places] = [number(answer), number(String(decimalsAnswer)) ?? 0n];
     return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
   };
   const proof = await proofOf(session, block, to, cells);
-  const scale = says[2] ?? decimals;
   const shown = read(balance, amount(decimals));
   // A lie about the decimals and the number together may be the same in words as the truth.
   const saidAmount = (answer: string) => {
-    const words = amount(scale)(answer);
+    const words = amount(saidDecimals ?? decimals)(answer);
     return words === shown && number(answer) !== number(String(balance)) ? `${words}, as ${number(answer)} with other decimals` : words;
   };
   return {
     lines: [
-      { name: 'Balance', claimed: heard(says[3], saidAmount), proven: shown },
-      { name: 'Name', claimed: heard(says[0], label), proven: read(name, label) },
-      { name: 'Symbol', claimed: heard(says[1], label), proven: read(symbol, label) },
+      { name: 'Balance', claimed: heard(saidBalance, saidAmount), proven: shown },
+      { name: 'Name', claimed: heard(saidName, label), proven: read(name, label) },
+      { name: 'Symbol', claimed: heard(saidSymbol, label), proven: read(symbol, label) },
     ],
     level: answers[3]?.level, block, verification: await session.verification(at), trails: trailsOf(block, to, proof), proof,
-    question: ['eth_call', { to, data: data.balance }, at], claim: says[3], bytes: balance ?? '0x',
+    question: ['eth_call', { to, data: data.balance }, at], claim: saidBalance, bytes: balance ?? '0x',
   };
 }
 

@@ -111,7 +111,7 @@ function differenceOf(other: Partial<Log> | undefined, log: Log, decimals: Decim
 }
 
 /** The difference of each proven log, in their order, and the number of logs that only the node states. */
-function compared(logs: readonly Log[], claim: unknown, decimals: Decimals): [readonly (string | undefined)[], number] {
+function compared(logs: readonly Log[], claim: unknown, decimals: Decimals): [differences: readonly (string | undefined)[], madeUp: number] {
   if (!Array.isArray(claim)) return [[], 0];
   const claims = new Map((claim as (Partial<Log> | null)[]).map((each) => [positionOf(each ?? {}), each ?? {}]));
   const differences = logs.map((log) => differenceOf(claims.get(positionOf(log)), log, decimals));
