@@ -66,7 +66,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
   let client;
   /** The stored headers, once the module has said how it starts. */
   let pages;
-  /** Resolves after the end, when the pages that waited are written. */
+  /** Resolves after the end, when all pages are written. */
   const closed = new Promise((resolve) => {
     life.onEnd(() => {
       client?.close();
@@ -183,7 +183,7 @@ async function restorePages(life, client, pages) {
 /** Milliseconds between two steps of proving stored headers: each step takes a few milliseconds, and the page needs time for its other work. */
 const PROVING_PAUSE = 20;
 
-/** Proves the remaining stored headers in the background. */
+/** Lets the module prove the remaining restored headers in the background, a few milliseconds at a time. */
 async function prove(life, client, pages) {
   for (let more = true; more; ) {
     await life.run(() => pause(PROVING_PAUSE), true);

@@ -28,10 +28,11 @@ export function isWallets(call) {
 /**
  * Adds accounts and signatures to a provider. Returns the function that answers all calls, and `close`, which stops listening to the wallet.
  * @param {(call: {method: string, params?: readonly unknown[] | object}) => Promise<{result: unknown}>} inner answers all other methods
- * @param {{signer?: object, holdsKeys: boolean, emit: (event: string, value: unknown) => void}} options `signer` is an EIP-1193
+ * @param {{signer?: object, holdsKeys: boolean, emit: (event: string, value: unknown) => void, reason: () => Error | undefined}} options `signer` is an EIP-1193
  * provider; `holdsKeys` if `inner` has accounts of its own; `reason()` is the reason for the provider's end, once it has ended
  */
 export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
+  /** The provider's chain id. */
   const chain = async () => (await inner({ method: 'eth_chainId', params: [] })).result;
   const withoutWallet = holdsKeys ? answeredByChain(inner) : refused;
   const selected = signer && chainOf(signer);
@@ -55,6 +56,7 @@ export function withWallet(inner, { signer, holdsKeys, emit, reason }) {
       emitted = emitted.then(() => emitChain(chainId)).catch(() => {});
     },
   };
+  /** Answers a method that wallets answer. */
   async function ofWallet({ method, params = [] }) {
     stopIfClosed();
     if (SWITCHES.test(method)) await sameChain(method, params, chain);

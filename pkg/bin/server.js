@@ -73,12 +73,14 @@ export async function serve(link, life, flags, { interval, announce, onChanged }
     count += 1;
     return [origin, askerOf(socket.remoteAddress ?? ''), count, (isSocket ? SOCKET : 0) + (admitted ? ADMITTED : 0)];
   };
+  /** Answers a message of a caller. */
   async function answer(caller, message, onFilter) {
     const text = await link.send(message, true, undefined, onFilter, caller);
     // After the answer is sent, so that a caller has the id of a subscription before its first notification.
     if (link.takeChanged()) setImmediate(sockets.changed);
     return text;
   }
+  /** Whether the client or chain can answer about its newest block, for `/health`. */
   async function health() {
     const { result } = JSON.parse(await link.send('{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'));
     return result === undefined ? { ready: false } : { ready: true, blockNumber: Number(result) };

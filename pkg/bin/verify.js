@@ -4,9 +4,10 @@ import * as verify from '../verify.js';
 import { COMMANDS } from './commands.js';
 import { Usage, contents, shown, wrongFlag } from './flags.js';
 
+/** The kinds of documents. */
 const SUBJECTS = ['header', 'receipt', 'account'];
 
-/** Longest file, in bytes. */
+/** Longest document that is parsed, in bytes. */
 const MAX_BYTES = 64 * 2 ** 20;
 
 /** Width of the column with the kind of each line in a report, in characters. */

@@ -37,7 +37,7 @@ const LONGEST_SLEEP: f64 = 1_000.0;
 const EARLY_PAUSE: f64 = 50.0;
 
 /// Pause between two checks whether the head is reached, in milliseconds.
-const LOOK: f64 = 10.0;
+const HEAD_CHECK_PAUSE: f64 = 10.0;
 
 /// Most bytes of upstream responses in memory for one round of all requests in progress together. The receipts of 2,000 full
 /// blocks take about 100 MB, and a page on a telephone has a few hundred.
@@ -243,7 +243,8 @@ impl Driver {
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
             let reservation = budget.reserve();
-            // Transactions that callers have sent: those without a receipt at this upstream are sent to it again.
+            // Transactions that callers have sent: those without a receipt at this upstream are sent to it again. Responses to that are
+            // ignored, because the next receipts show the outcome.
             let requests = self.client.receipt_requests(index, &mut outbox, clock());
             let again = outbox.resend_requests(upstream.ask(&requests, true, &reservation).await);
             upstream.ask(&again, true, &reservation).await;
@@ -273,7 +274,7 @@ impl Driver {
             if self.client.sync().fault().is_some() {
                 return Err(self.client.pin(clock()).stopped().unwrap_or_default());
             }
-            sleep(LOOK).await;
+            sleep(HEAD_CHECK_PAUSE).await;
         }
         Err("the client was closed".into())
     }

@@ -60,7 +60,7 @@ export async function blockPage(session: Session, id = 'latest'): Promise<HTMLEl
   const number = Number(block.number);
   // Asked by hash if the visitor gave one: a block off the chain cannot be asked for by its number.
   const isByHash = id === block.hash;
-  const question: [string, string, boolean] = isByHash ? ['eth_getBlockByHash', block.hash, false] : ['eth_getBlockByNumber', block.number, false];
+  const question: [method: string, block: string, full: boolean] = isByHash ? ['eth_getBlockByHash', block.hash, false] : ['eth_getBlockByNumber', block.number, false];
   const [verification, proof, claim] = await Promise.all([session.verification({ blockHash: block.hash }), miningProof(session, block), said(session, ...question)]);
   const isAside = verification?.canonical === false;
   const answered = claim as Partial<Block> | null | undefined;

@@ -26,7 +26,7 @@ export function copyButton(text: string, label = 'Copy'): HTMLElement {
 }
 
 /** The name of a fact, and its value. */
-export type Fact = readonly [string, ...Child[]];
+export type Fact = readonly [name: string, ...value: Child[]];
 
 /** Facts as a table of names and values. */
 export const factsView = (...facts: readonly Fact[]): HTMLElement =>
@@ -79,7 +79,7 @@ const MOST_RAW = 20_000;
  * The node's own answer to a question (`claim`), and ways to check the page elsewhere: a proof file and a command. `compared` is the note about a
  * difference between that answer and the proven one, if there is any.
  */
-export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [string, ...unknown[]], file?: ProofFile): HTMLElement {
+export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [method: string, ...params: unknown[]], file?: ProofFile): HTMLElement {
   const [method, ...params] = question;
   const command = curl(session, method, params);
   const network = networkOf(session.source.chainId)?.option ?? 'mainnet';
