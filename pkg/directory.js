@@ -1,6 +1,6 @@
 // Stores pages of verified headers in a directory, for Node.js, Deno and Bun (store.js). Each page is a file that is written under a random
-// name first and renamed, so that a process that is killed leaves no incomplete page. Only files that this package has made are replaced or removed, and
-// no symbolic link in the directory is followed: others may be able to write there.
+// name first and renamed, so that a process that is killed leaves no incomplete page. Only files that this package has made are replaced
+// or removed, and no symbolic link in the directory is followed, because other users may be able to write there.
 
 /** Most bytes of a page, as in the module (`src/light/sync/pages.rs`). A longer one is damaged. */
 export const MAX_PAGE_BYTES = 32 + 6 * 2 ** 20;

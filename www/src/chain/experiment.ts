@@ -64,6 +64,7 @@ function question(source: Source, lie: LieName, head: string): Question {
     return { words: `How many tokens does ${who} have?`, method: 'eth_call', params: [{ to: token, data }, head], read: (answer) => `${units(number(String(answer)) ?? 0n)} DEMO` };
   }
   if (lie === 'log') {
+    // Block 1 deploys the token, with a log of the first tokens that is no payment.
     const filter = { address: token, fromBlock: '0x2', toBlock: head };
     return { words: 'What was the last payment with the token?', method: 'eth_getLogs', params: [filter], read: lastAmount };
   }

@@ -6,10 +6,14 @@ import { tokenDeployment } from '../contracts/samples.ts';
 import { settings, type Source } from './source.ts';
 import { overChain } from './upstream.ts';
 
+/** The chain id of development chains. */
+const CHAIN_ID = 33;
+
 /** Fills a new chain with a token and some payments, as examples. Returns the token and an account that has some of it. */
 async function furnish(chain: ChainProvider): Promise<{ account: string; token: string }> {
   const ask = (method: string, ...params: unknown[]) => chain.request({ method, params });
   const [first = '', second = '', third = ''] = (await ask('eth_accounts')) as string[];
+  // The gas is enough for each of these, so that none has to be estimated.
   const send = async (transaction: object) => {
     const hash = await ask('eth_sendTransaction', { from: first, gas: quantity(1_000_000), ...transaction });
     return (await ask('eth_getTransactionReceipt', hash)) as { contractAddress: string };
@@ -35,7 +39,7 @@ export async function tabSource(): Promise<Source> {
   const chain = await started({ blockTime: 0 });
   const examples = await furnish(chain);
   const exchange = overChain(chain);
-  const [options, trusts] = settings(33);
+  const [options, trusts] = settings(CHAIN_ID);
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
-  return { kind: 'tab', name: 'the chain in this tab', chainId: 33, exchange, chain, trusts, start, served: [], ...examples };
+  return { kind: 'tab', name: 'the chain in this tab', chainId: CHAIN_ID, exchange, chain, trusts, start, served: [], ...examples };
 }

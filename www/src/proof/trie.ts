@@ -22,13 +22,13 @@ export interface TriePath {
   readonly found: boolean;
 }
 
-/** The key of an account in the trie (RSKIP-107). */
+/** The key of an account in the trie (RSKIP-107): a zero byte, the first 10 bytes of the address's Keccak-256, and the address. */
 export const accountKey = (address: string): Uint8Array => {
   const bytes = fromHex(address);
   return concat(Uint8Array.of(0), keccak(bytes).subarray(0, 10), bytes);
 };
 
-/** The key of a storage cell: its number without leading zeros follows the account's key. */
+/** The key of a storage cell: the account's key, a zero byte, the first 10 bytes of the cell's Keccak-256, and its number without leading zeros. */
 export function slotKey(address: string, slot: string): Uint8Array {
   const full = fromHex(`0x${BigInt(slot).toString(16).padStart(64, '0')}`);
   const first = full.findIndex((byte) => byte !== 0);
@@ -64,6 +64,7 @@ class Reader {
     this.bytes = bytes;
   }
 
+  /** The next byte. */
   byte(): number {
     const value = this.bytes[this.at];
     if (value === undefined) throw new Error('a trie node ends too early');
@@ -79,7 +80,10 @@ class Reader {
     return Array.from({ length: size }, (_, at) => this.byte() * 256 ** at).reduce((sum, part) => sum + part, 0);
   }
 
-  /** The shared bits: their number in a short form, then the bits, padded to bytes. */
+  /**
+   * The shared bits: a byte for their number, then the bits, padded to bytes. The byte stands for 1 to 32 bits (0 to 31) or for 160 to 382 bits
+   * (32 to 254); after 255 the number follows.
+   */
   path(): string {
     const code = this.byte();
     const length = code < 32 ? code + 1 : code < 255 ? code + 128 : this.number();
@@ -96,7 +100,10 @@ class Reader {
   }
 }
 
-/** Decodes a node. The bits of its first byte say which parts follow. */
+/**
+ * Decodes a node (RSKIP-107). The bits of its first byte, after 01 for the version, say which parts follow: 0x20 a long value, 0x10 shared bits, 0x08
+ * and 0x04 a left and a right child, 0x02 and 0x01 that these are embedded.
+ */
 function read(bytes: Uint8Array): Node {
   const reader = new Reader(bytes);
   const flags = reader.byte();
