@@ -84,11 +84,12 @@ export function readHeader(raw: Uint8Array): Header {
   const bitcoinHeader = items.at(-1) ?? new Uint8Array();
   const plain = hashedItems(items, form.version);
   const own = keccak(encodeList(plain));
-  // The form with 17 items has no merge-mining root.
+  // The root of umbrella merged mining (RSKIP-UMM), empty or 20 bytes; the form with 17 items does not have it.
   const merged = form.names.length > 17 ? items[MERGE_MINING_ROOT] : undefined;
   return {
     fields: items.map((bytes, index) => ({ bytes, name: form.names[index]?.[0] ?? '', description: form.names[index]?.[1] ?? '' })),
     hash: keccak(encodeList([...plain, bitcoinHeader])),
+    // A root is hashed together with the first 20 bytes of the header's hash.
     base: merged?.length === 20 ? keccak(concat(own.subarray(0, 20), merged)) : own,
     bitcoinHeader,
     difficulty: toBig(items[DIFFICULTY] ?? new Uint8Array()),
