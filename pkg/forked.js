@@ -78,6 +78,7 @@ export async function forked(DevChain, life, fork, config, secret) {
   const exchange = exchangeOver(transport, life, undefined, undefined, mask, explain);
   const [number, hash] = blockOf(block);
   const [network, id] = await life.run(() => networkOf(exchange, name));
+  // A development chain has a block 0 of its own, at which the light client starts, unless the caller trusts a block.
   const isShown = network === 'regtest' && hash === undefined;
   const start = isShown ? { checkpoint: await firstBlock([exchange], [name], life), maxAge: 0 } : hash === undefined ? {} : { checkpoint: { number, hash } };
   // The options of the light client that finds the block.

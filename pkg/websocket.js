@@ -6,7 +6,7 @@ import { NO_CONNECTION, TIME_OVER } from './upstream-words.js';
 /** Time limit of one exchange, in milliseconds. */
 const TIMEOUT = 20_000;
 
-/** Size limit of one message of the node, in characters: as transport.js has it for bytes. */
+/** Size limit of one message of the node, in characters: the limit of transport.js for bytes. */
 const MAX_LENGTH = 32 * 1024 * 1024;
 
 /** Pauses after a failed connection, in milliseconds: the first, and the longest. */
@@ -43,6 +43,7 @@ export function webSocketTransport(url, options = {}) {
   checkAddress(url);
   /** Pending exchanges, oldest first, by the first id of each. */
   const waiting = new Map();
+  /** The open connection, or the one that is being opened. */
   let socket;
   /** Number of failed connections in a row. */
   let failures = 0;
@@ -55,6 +56,7 @@ export function webSocketTransport(url, options = {}) {
   let nextId = 0;
   const [strays, notices] = [STRAYS, NOTICES].map((limits) => meter(...limits));
 
+  /** Requests notifications of new blocks. */
   function subscribe() {
     nextId = Math.max(nextId, 1);
     socket.send(SUBSCRIBE);

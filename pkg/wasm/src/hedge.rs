@@ -12,14 +12,14 @@ use crate::host::{Responses, micros, sleep};
 
 /// Sends the same requests to an upstream, and to its spare as well if the upstream is slow; to the spare first while the upstream is much
 /// slower than the spare. `upstreams` are the numbers of the upstream and of its spare, `asked` their exchanges. Returns the responses, and
-/// whether they are the spare's. Responses of the one that is asked second count only if they have a result for each request.
+/// whether they are the spare's. Responses of the upstream that is asked second count only if they have a result for each request.
 pub(crate) async fn race(
     hedges: &RefCell<Hedges>,
     mut upstreams: [usize; 2],
     mut asked: [Responses<'_>; 2],
 ) -> (Vec<UpstreamResponse>, bool) {
     let began = micros();
-    // `patience` is the usual time, in microseconds, of the one that is asked first.
+    // `patience` is the usual time, in microseconds, of the upstream that is asked first.
     let (is_swapped, patience) = hedges.borrow_mut().begin(upstreams[0], upstreams[1], began);
     if is_swapped {
         upstreams.reverse();

@@ -140,23 +140,24 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   const logs = (result as Log[]).slice().reverse();
   const decimals = await decimalsIn(session, logs.slice(0, SHOWN));
   // A node that means another branch does not lie; whether it does is asked only if something differs.
-  const [differences, more] = compared(logs, claim, decimals);
+  const [differences, madeUp] = compared(logs, claim, decimals);
   const wrong = logs.flatMap((log, at) => (differences[at] === undefined ? [] : [`log ${log.transactionHash} ${log.logIndex} ${differences[at]}`]));
-  const block = wrong.length > 0 || more > 0 ? await session.block(filter.toBlock) : null;
-  const other = block && (await apart(session, block));
-  if (!other) for (const difference of wrong) session.caught(difference);
-  const rows = logs.slice(0, SHOWN).map((log, at) => row(session, log, meaning(log, decimals), other ? undefined : differences[at]));
-  const below = other ? 0 : differences.slice(SHOWN).filter((difference) => difference !== undefined).length;
-  const made = other ? 0 : more;
-  if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
+  const block = wrong.length > 0 || madeUp > 0 ? await session.block(filter.toBlock) : null;
+  /** The note that the node means another branch, if it does. */
+  const otherBranch = block && (await apart(session, block));
+  if (!otherBranch) for (const difference of wrong) session.caught(difference);
+  const rows = logs.slice(0, SHOWN).map((log, at) => row(session, log, meaning(log, decimals), otherBranch ? undefined : differences[at]));
+  const unlisted = otherBranch ? 0 : differences.slice(SHOWN).filter((difference) => difference !== undefined).length;
+  const lies = otherBranch ? 0 : madeUp;
+  if (lies > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${lies}`);
   const list = el('div', { class: 'found' },
     el('p', {}, logs.length === 0 ? `There are no logs in ${rangeOf(session, filter)}. That is proven, too: each header has a filter (a bloom) of its block’s logs.` : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'} in ${rangeOf(session, filter)}, the newest first. All receipts of each block were checked.`),
     logs.length > SHOWN && el('p', { class: 'small' }, `The newest ${SHOWN} are listed.`),
-    other,
-    below > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says something else of ${grouped(below)} that ${below === 1 ? 'is' : 'are'} not listed.`),
-    made > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(made)} more, which do not exist.`),
+    otherBranch,
+    unlisted > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says something else of ${grouped(unlisted)} that ${unlisted === 1 ? 'is' : 'are'} not listed.`),
+    lies > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(lies)} more, which do not exist.`),
     el('ul', { class: 'log' }, ...rows));
-  return { logs, filter, level, verification, claim, list, differs: other ? 'warn' : wrong.length > 0 || made > 0 ? 'bad' : undefined };
+  return { logs, filter, level, verification, claim, list, differs: otherBranch ? 'warn' : wrong.length > 0 || lies > 0 ? 'bad' : undefined };
 }
 
 /** The form of a question about logs; `ask` gets the texts of its fields. */

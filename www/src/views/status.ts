@@ -100,44 +100,49 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   /** The time of the newest block, in seconds since 1970. */
   let time = 0;
   let checks = 0;
+  /** The upstreams of the server, as it last stated them. */
   let { served } = source;
 
+  /** Fetches the data of the status line, and shows it if it has changed. */
   async function refresh(session: Session): Promise<void> {
     if (session.isClosed) return;
     const { head } = session;
     const at = quantity(head);
     const [verification, reports, lies, header] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.header(head)]);
-    const silent = reports.find(({ resting }) => resting !== null)?.resting ?? null;
-    const now = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silent, session.lacksState, served]);
+    /** Why an upstream is not asked at present; null while all answer. */
+    const silence = reports.find(({ resting }) => resting !== null)?.resting ?? null;
+    const data = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silence, session.lacksState, served]);
     // A newer block has a refresh of its own.
     if (session.isClosed || head !== session.head) return;
     time = head === 0 ? 0 : header?.time ?? 0;
-    if (now === shown) return tick();
-    shown = now;
+    if (data === shown) return tick();
+    shown = data;
     const level = levelBadge(undefined, verification);
     level.id = 'level';
     const cost = network?.isMined ? forgery(verification?.attackCost ?? null, header?.bitcoin ?? '') : 'next to nothing';
     const part = (...children: (Node | string)[]) => el('span', {}, ...children);
     fill(strip, el('span', { class: 'badge network' }, name),
       part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block shown', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
-      ...honestyViews({ name: source.name, served, lies, isSilent: silent !== null, isTrusted: isTrusted(verification), isOwn: source.kind === 'tab' }),
+      ...honestyViews({ name: source.name, served, lies, isSilent: silence !== null, isTrusted: isTrusted(verification), isOwn: source.kind === 'tab' }),
       part('checked from ', el('b', { id: 'rests' }, restsOn(verification, network?.isMined ?? false))),
       cost ? part('a false chain costs ', el('b', { id: 'cost' }, cost), network?.isMined ? '' : ': its work is not Bitcoin’s') : '');
     tick();
     bar.hidden = true;
     fill(table, sourcesView(reports, served, source.name, lies));
     title.textContent = `The ${kindOf(served)}, as this page sees it`;
-    root.dataset['node'] = silent === null ? 'answers' : 'silent';
-    note.textContent = silent !== null
-      ? `${source.name} gives nothing new for now: ${silent}. What was proven stays proven, and the page goes on asking.`
+    root.dataset['node'] = silence === null ? 'answers' : 'silent';
+    note.textContent = silence !== null
+      ? `${source.name} gives nothing new for now: ${silence}. What was proven stays proven, and the page goes on asking.`
       : session.lacksState ? `${source.name} cannot prove state: blocks, transactions, receipts and logs are proven, balances and calls are not. ${served.length > 0 ? 'An upstream that proves state, such as `rootlight follow`, makes it able to.' : 'A node such as `rootlight follow` proves them.'}` : '';
   }
 
+  /** Updates the age of the newest block. */
   const tick = () => {
     const age = root.querySelector('#age');
     if (age) age.textContent = ago(time);
   };
 
+  /** Checks the upstream: its state, and at times its network. */
   async function check(session: Session): Promise<void> {
     checks += 1;
     if (source.kind === 'server' && checks % CHECKS_PER_NETWORK === 0) {
