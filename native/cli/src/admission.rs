@@ -1,4 +1,5 @@
-//! Flags of who may enter: profile, base path and API keys.
+//! Flags that decide which requests a server admits: profile, base path and API keys. [`AdmissionArgs::open`] makes the
+//! server's [`AdmissionRules`] of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +13,13 @@ use rootlight_server::{AdmissionRules, KeyAccess};
 
 use super::error::CommandError;
 
-/// How often, and after which pause, a database of keys that another process has open is tried again. `rootlight keys`
-/// has it open for some milliseconds.
-pub(super) const TRIES: u32 = 20;
-pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// How often opening a key database is tried again while another process has the database open. `rootlight keys` has the
+/// database open for some milliseconds.
+pub(super) const KEY_DATABASE_TRIES: u32 = 20;
+/// Pause before each further try to open a key database.
+pub(super) const KEY_DATABASE_PAUSE: Duration = Duration::from_millis(50);
 
-/// Flags of who may enter.
+/// Flags that decide which requests a server admits.
 #[derive(Debug, Clone, Args)]
 pub struct AdmissionArgs {
     /// node serves every method of the chain; hosted is for a public service: no methods that hold keys, mine,
@@ -52,7 +54,7 @@ fn profile() -> impl TypedValueParser<Value = Profile> {
     })
 }
 
-/// Checks a base path; removes the slash at its end.
+/// Checks a base path, and removes the slashes at its end.
 fn base_path(text: &str) -> Result<String, &'static str> {
     let path = text.trim_end_matches('/');
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
@@ -65,7 +67,7 @@ fn base_path(text: &str) -> Result<String, &'static str> {
     Ok(path.to_owned())
 }
 
-/// The rules that the flags describe, and the keys' database if there is one.
+/// The rules that the flags describe, and the key database if `--api-keys` names one.
 #[derive(Debug)]
 pub struct OpenedAdmission {
     /// The rules of the server.
@@ -74,7 +76,8 @@ pub struct OpenedAdmission {
 }
 
 impl OpenedAdmission {
-    /// Starts the work that goes on beside a server with keys; must be called inside a runtime.
+    /// Starts the background tasks of the key database, such as its control socket; `None` without a database. Must be called
+    /// inside a runtime.
     pub(super) fn start(&self) -> Result<Option<keys::KeyTasks>, CommandError> {
         let start = |registry: &Arc<Registry>| keys::start(registry.clone()).map_err(CommandError::failed);
         self.registry.as_ref().map(start).transpose()
@@ -82,7 +85,7 @@ impl OpenedAdmission {
 }
 
 impl AdmissionArgs {
-    /// Whether others than the operator are served.
+    /// Whether the server is for other callers than the operator.
     pub(super) fn is_for_others(&self) -> bool {
         self.profile == Profile::Hosted || self.api_keys.is_some()
     }
@@ -102,7 +105,7 @@ impl AdmissionArgs {
     }
 }
 
-/// An error of a database of keys, which names the flag and the file once.
+/// The text of an error of a key database, with the flag and the file. Some errors already name the file.
 pub(super) fn keys_text(path: &Path, error: &KeyError) -> String {
     match error {
         KeyError::File { .. } | KeyError::NoAnswer { .. } => format!("--api-keys {error}"),
@@ -110,13 +113,14 @@ pub(super) fn keys_text(path: &Path, error: &KeyError) -> String {
     }
 }
 
+/// Opens the key database; waits for a short time while another process has the database open.
 fn open_keys(path: &Path) -> Result<Registry, CommandError> {
     let mut opened = Registry::open(path);
-    for _ in 0..TRIES {
+    for _ in 0..KEY_DATABASE_TRIES {
         if !matches!(opened, Err(KeyError::InUse)) {
             break;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(KEY_DATABASE_PAUSE);
         opened = Registry::open(path);
     }
     opened.map_err(|error| {

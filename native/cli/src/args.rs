@@ -1,4 +1,5 @@
-//! Flags and help texts.
+//! The command line as clap reads it: the commands, their flags and their help texts. A doc comment of a flag or command is
+//! its help text. Flags that several commands share are in other files, such as `server_args.rs` and `source_args.rs`.
 
 use std::path::PathBuf;
 
@@ -22,7 +23,7 @@ use super::source_args::SourceArgs;
 
 /// Rootstock light client: proven answers over JSON-RPC.
 #[derive(Debug, Parser)]
-#[command(name = "rootlight", version, about, after_help = EXAMPLES)]
+#[command(name = "rootlight", version, about, after_help = ROOTLIGHT_HELP)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// What to do.
@@ -36,7 +37,7 @@ pub struct Cli {
     pub common: CommonArgs,
 }
 
-const EXAMPLES: &str = "\
+const ROOTLIGHT_HELP: &str = "\
 Without a command, a development chain runs.
 
 Examples:
@@ -75,7 +76,8 @@ pub struct CommonArgs {
     pub log_level: Option<String>,
 }
 
-/// Checks the form of a filter. A lone word that is no level would be a module that does not exist, and nothing be logged.
+/// Checks the form of a filter of log lines. `EnvFilter` reads a lone word that is no level as the name of a module, and
+/// would log nothing.
 fn log_level(text: &str) -> Result<String, String> {
     let has_level = |part: &str| {
         let level = part.rsplit('=').next().unwrap_or_default();

@@ -10,6 +10,7 @@ use super::print::say;
 use super::rbtc::in_rbtc;
 use super::run_server::Endpoints;
 
+/// The accounts that the banner lists, with their keys.
 #[derive(Debug, Clone)]
 pub(super) struct ShownAccounts {
     /// The keys, with each account's balance in block 0, in wei.
@@ -21,7 +22,8 @@ pub(super) struct ShownAccounts {
 }
 
 impl ShownAccounts {
-    /// Lists all accounts of the reference node's genesis, or else those of the mnemonic.
+    /// Lists all accounts of the reference node's genesis if `reference` says that the chain has this genesis, else those of
+    /// the mnemonic.
     pub(super) fn of(config: &DevConfig, accounts: &DevAccounts, reference: bool) -> Self {
         let count = if reference { config.keys.len() } else { accounts.count as usize };
         let mut state = World::new(config.genesis.state.clone());
@@ -64,6 +66,7 @@ impl ShownAccounts {
     }
 }
 
+/// Prints the banner; `about` are lines about the block on which a fork begins.
 pub(super) fn print(
     network: &Network,
     accounts: &ShownAccounts,

@@ -1,4 +1,4 @@
-//! The sources of Bitcoin's chain that a light client asks.
+//! Opens the sources of Bitcoin's chain that `--bitcoin` names, for a light client or for `rootlight doctor`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::error::CommandError;
 /// The value of `--bitcoin` that turns all sources off.
 const OFF: &str = "off";
 
-/// Opens the sources that the user names, or else the public ones of the network. Nothing is sent yet.
+/// Opens the sources that the user names, or else the public ones of the network. Opening a source sends nothing.
 pub(super) fn sources(
     named: &[String],
     network: &Network,

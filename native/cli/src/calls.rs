@@ -53,20 +53,21 @@ impl FromStr for Release {
     }
 }
 
+/// The two codes that the flag takes; both parse as a number.
 fn revert_codes() -> impl clap::builder::TypedValueParser<Value = i32> {
     PossibleValuesParser::new(["3", "-32015"]).map(|code| code.parse().unwrap_or(REVERTED))
 }
 
 impl CallArgs {
-    /// Returns the call policy that these flags describe.
+    /// Returns the call policy that these flags describe. Without `--compat`, the policy has every change of a release.
     pub fn policy(&self) -> CallPolicy {
-        let since = |release| self.compat.is_none_or(|compat| compat >= release);
+        let has_change = |release| self.compat.is_none_or(|compat| compat >= release);
         CallPolicy {
             gas_cap: self.call_gas_cap,
             silent_halts: self.call_halt == CallHalt::Rskj,
             revert_code: self.revert_code,
-            overrides: since(OVERRIDES),
-            checks_funds: since(CHECKS_FUNDS),
+            overrides: has_change(OVERRIDES),
+            checks_funds: has_change(CHECKS_FUNDS),
         }
     }
 }

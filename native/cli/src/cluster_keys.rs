@@ -1,4 +1,4 @@
-//! `rootlight keys` on the keys of a service on many machines.
+//! `rootlight keys --cluster` or `--index`: the same actions on the keys of a service on many machines, which are in PostgreSQL.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::keys::{KeysAction, KeysArgs, print};
 use super::print::say;
 use super::runtime::runtime;
 
-/// Runs a command on the keys in a database. Without addresses of a store, front ends learn of changes from the database.
+/// Runs an action on the keys in the database of `--index`. Without `--cluster`, front ends learn of changes from the database.
 pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     let usage = CommandError::Usage;
     let missing = || usage("--cluster needs the database of keys: --index postgres://...".to_owned());
@@ -33,7 +33,8 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     })
 }
 
-/// Connects to the store. A revocation must be possible while it is away.
+/// Connects to the cluster store. Without a connection, keys are changed in the database alone, so that a key can be revoked
+/// while the store cannot be reached.
 async fn connect(config: &StoreConfig) -> Option<Arc<HotStore>> {
     let connected = HotStore::connect(config).await;
     if let Err(error) = &connected {
@@ -88,12 +89,13 @@ async fn list(
     Ok(())
 }
 
+/// A key as a member of the JSON array, indented by two spaces.
 fn member(key: &KeySummary) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(key).map_err(CommandError::failed)?;
     let mut indented = String::with_capacity(text.len());
     for (number, line) in text.lines().enumerate() {
-        let pause = if number == 0 { "" } else { "\n  " };
-        write!(indented, "{pause}{line}").map_err(CommandError::failed)?;
+        let indent = if number == 0 { "" } else { "\n  " };
+        write!(indented, "{indent}{line}").map_err(CommandError::failed)?;
     }
     Ok(indented)
 }

@@ -1,4 +1,5 @@
-//! Reads the arguments, the environment and the configuration file.
+//! Reads the arguments, the environment and the configuration file into [`Cli`], at the start and when a server reloads its
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,12 +15,15 @@ pub(super) type Values = BTreeMap<String, Vec<OsString>>;
 
 /// Why the arguments gave no command to run.
 pub(super) enum NoCommand {
+    /// Wrong arguments, or a request for help or the version.
     Clap(clap::Error),
+    /// The configuration file cannot be used.
     Config(CommandError),
 }
 
 /// Parses the arguments. Values of a configuration file become defaults, so flags and environment variables
-/// take precedence. Returns also the values of all flags as text.
+/// take precedence. Also returns the values of all flags as text. `is_running` says that a running program reloads its
+/// configuration, for which [`config::apply`] refuses an empty file.
 pub(super) fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, Values), NoCommand> {
     let command = with_environment(Cli::command());
     let command = match config::path(&arguments) {

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::CommandError;
 
-/// Longest configuration file read, bytes.
+/// Longest configuration file that is read, in bytes; bounds memory if the path names another file by mistake.
 const FILE_BYTES: u64 = 1024 * 1024;
 /// Arguments that cannot be keys: the file itself and clap's own.
 const NO_KEYS: [&str; 3] = ["config", "help", "version"];
@@ -69,6 +69,7 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     let mode = file.permissions().mode() & 0o777;
     let has_address =
         || files::read(path, FILE_BYTES).is_ok_and(|text| memchr::memmem::find(&text, b"://").is_some());
+    // The bits of others: 2 is to write, 4 is to read.
     (mode & 0o002 != 0 || (mode & 0o004 != 0 && has_address())).then_some(mode)
 }
 
@@ -105,6 +106,7 @@ fn has_key(table: &DeTable<'_>) -> bool {
     })
 }
 
+/// Sets the defaults of the command and its subcommands from a file.
 fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, ConfigFault> {
     for (key, value) in table {
         let name: &str = key.get_ref();
@@ -118,10 +120,10 @@ fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Config
         }
         // A top-level key applies to every command that has the flag.
         let values = values(&command, name, value)?;
-        let mut known = false;
+        let mut is_flag = false;
         if has(&command, name) {
             command = set(command, name, &values);
-            known = true;
+            is_flag = true;
         }
         let names: Vec<String> = command
             .get_subcommands()
@@ -130,15 +132,16 @@ fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Config
             .collect();
         for sub in names {
             command = command.mut_subcommand(sub, |sub| set(sub, name, &values));
-            known = true;
+            is_flag = true;
         }
-        if !known {
+        if !is_flag {
             return Err(ConfigFault::new(key, "unknown key: no flag has its name"));
         }
     }
     Ok(command)
 }
 
+/// Sets the defaults of one command from its section.
 fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, ConfigFault> {
     for (key, value) in section {
         if !has(&command, key.get_ref()) {
@@ -238,7 +241,7 @@ fn unnamed(reason: &str, value: &str) -> String {
     reason.strip_prefix(value).map_or_else(|| reason.to_owned(), |rest| format!("it{rest}"))
 }
 
-/// Characters of a value that a text may share with it by chance.
+/// Most characters in a row that a text may share with a value by chance.
 const CHANCE: usize = 3;
 
 /// Whether a text has a part of a value that is longer than chance explains, or all of a shorter value.

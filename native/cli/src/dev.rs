@@ -1,4 +1,5 @@
-//! `rootlight dev`, the default command.
+//! `rootlight dev`, the default command: makes the configuration of a development chain from the flags, and runs the chain
+//! with its servers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use super::runtime::runtime;
 use super::stop_signal::StopSignal;
 use super::{banner, peers, run_server, verify};
 
-/// Interval between checks of the clock; blocks are mined on whole seconds.
+/// Interval between checks of the clock. Blocks are mined on whole seconds, so a block is late by this interval at most.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Longest genesis file, bytes.
+/// Longest genesis file, in bytes; bounds the memory that reading it takes.
 const GENESIS_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs the development chain.
@@ -70,6 +71,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
                 banner::print(&network, &shown, (&about, endpoints), bitcoin.as_ref());
             }
         };
+        // Dropping the value ends the server for peers.
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let ticking = tokio::spawn(tick(service.clone()));
         let served = run_server::serve(service.clone(), &args.server, stop, announce).await;
@@ -99,11 +101,13 @@ fn restore(
     let genesis = node.chain_mut().view().head().hash();
     let open = ChainStore::opener_at(folder, genesis, genesis_time);
     let chain = node.chain_mut().local_mut();
+    // `true`: a development chain's states may have been edited by hand.
     ChainPersistence::restore(open, chain, history, true)
         .map_err(|error| CommandError::of_flag(DATA_DIR, error))
 }
 
-/// Mines when the clock says so, and tells subscribers of changes.
+/// Mines when a block is due, and notifies subscribers of changes. Each tick runs on a blocking thread, because mining
+/// may take long.
 async fn tick(service: Arc<LocalService>) {
     loop {
         tokio::time::sleep(TICK).await;
@@ -158,6 +162,7 @@ fn genesis_time(args: &DevArgs, now: u64) -> Result<u64, CommandError> {
     Ok(args.genesis_time.or(stored).unwrap_or(now))
 }
 
+/// The configuration of a chain with a genesis block of its own.
 fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<DevConfig, CommandError> {
     if args.bitcoin_chain.is_some() && matches!(args.chain_id, Some(30 | 31)) {
         let reason = "the Bridge of chain ids 30 and 31 has the constants of Bitcoin's public networks: give another --chain-id";
@@ -186,6 +191,7 @@ fn config_above(
     opened: &OpenedFork,
 ) -> Result<DevConfig, CommandError> {
     let options = DevOptions { accounts: accounts.clone(), ..DevOptions::default() };
+    // Only the check of the accounts counts here; the fork makes the configuration.
     options.config().map_err(|error| wrong(flag_of(&error))(error))?;
     let mut network = opened.network.clone();
     network.chain_id = args.chain_id.unwrap_or(network.chain_id);
@@ -208,6 +214,7 @@ fn with_flags(mut config: DevConfig, args: &DevArgs) -> DevConfig {
     config
 }
 
+/// The flag whose value causes an error.
 fn flag_of(error: &DevOptionError) -> &'static str {
     match error {
         DevOptionError::Mnemonic => "--mnemonic",

@@ -1,4 +1,5 @@
-//! Flags of discovery.
+//! Discovery of nodes of the peer-to-peer network, as the flags describe it: whether nodes are to be found, and the hosts and
+//! nodes that are asked first.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -19,6 +20,7 @@ pub(super) fn is_wanted(args: &SourceArgs) -> bool {
     args.discovery || (args.upstream.is_empty() && args.peer.is_empty())
 }
 
+/// The peer-to-peer network of a chain; an error if it has none.
 pub(super) fn peer_network(network: &Network) -> Result<PeerNetwork, CommandError> {
     PeerNetwork::of(network).ok_or_else(|| {
         CommandError::Usage(format!(
@@ -40,20 +42,21 @@ pub(super) fn boot_hosts(
     if !args.bootnode.is_empty() {
         return Ok(args.bootnode.clone());
     }
-    let own = peers.boot_hosts.iter().map(|host| BootHost { host: (*host).to_owned(), port: peers.port });
-    let own: Vec<BootHost> = own.collect();
-    let kept = folder.is_some_and(|folder| folder.join(FILE).exists());
-    if own.is_empty() && !kept {
+    let built_in =
+        peers.boot_hosts.iter().map(|host| BootHost { host: (*host).to_owned(), port: peers.port });
+    let built_in: Vec<BootHost> = built_in.collect();
+    let has_stored_nodes = folder.is_some_and(|folder| folder.join(FILE).exists());
+    if built_in.is_empty() && !has_stored_nodes {
         return Err(CommandError::Usage(format!(
             "network {} has no boot hosts to find nodes with: name one with --bootnode HOST:PORT, a node with --peer \
              ID@HOST:PORT, or a JSON-RPC node with --upstream URL",
             network.name
         )));
     }
-    Ok(own)
+    Ok(built_in)
 }
 
-/// Starts to find nodes; must be called inside a runtime.
+/// Starts to find nodes, beginning with those that `folder` stores; must be called inside a runtime.
 pub(super) async fn start(
     args: &FindArgs,
     network: &Network,
@@ -61,8 +64,8 @@ pub(super) async fn start(
 ) -> Result<Finder, CommandError> {
     let peers = peer_network(network)?;
     let boot = boot_hosts(args, network, folder)?;
-    let private = args.allow_private_peers || is_private(&peers);
-    let book = NodeBook::open(peers.id, private, folder);
+    let accepts_private = args.allow_private_peers || is_private(&peers);
+    let book = NodeBook::open(peers.id, accepts_private, folder);
     info!(
         "finding nodes of the peer-to-peer network: {} known, {} boot hosts",
         book.nodes().len(),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use rootlight_upstream::OpenError;
 
-/// The flag for the folder of a store.
+/// The flag that names the folder of a store, for error texts.
 pub(super) const DATA_DIR: &str = "--data-dir";
 
 /// Why a command did not succeed.
@@ -33,7 +33,7 @@ impl CommandError {
         Self::Failed(format!("{flag}: {error}"))
     }
 
-    /// The upstream that a flag names cannot be opened. Nothing of its address is repeated, which may hold a key.
+    /// The upstream that a flag names cannot be opened. The text repeats nothing of the address, which may contain a key.
     pub(super) fn of_upstream(flag: &str, error: OpenError) -> Self {
         let taken = match flag {
             "--fork" => "mainnet, testnet, an http(s) or ws(s) URL, or a node's ID@HOST:PORT",
@@ -46,6 +46,7 @@ impl CommandError {
         }
     }
 
+    /// The exit code of the program.
     pub(super) fn code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),

@@ -1,4 +1,4 @@
-//! `rootlight follow`.
+//! `rootlight follow`: opens or restores a chain, imports the blocks of an upstream into it in the background, and serves it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::runtime::runtime;
 use super::stop_signal::StopSignal;
 use super::{peers, run_server, verify};
 
-/// Executes another node's blocks.
+/// Runs the command until a signal ends it, or until following fails.
 pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let (network, genesis) = network(&args.network)?;
     let limits = Limits::new();
@@ -38,6 +38,7 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
         Some(folder) => {
             let open = ChainStore::opener(folder, network.genesis_hash);
             Some(
+                // `false`: nothing but blocks changes a followed chain, so states that were edited by hand are refused.
                 ChainPersistence::restore(open, &mut chain, args.history, false)
                     .map_err(|error| CommandError::of_flag(DATA_DIR, error))?,
             )
@@ -55,9 +56,10 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     }
     runtime()?.block_on(async {
         let stop = StopSignal::listen();
+        // Dropping the value ends the server for peers.
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let target = Arc::new(Following(service.clone()));
-        // A task of its own, so that a long step of it does not delay new connections.
+        // Following is a task of its own, so that a long step of it does not delay new connections.
         let mut following =
             tokio::spawn(follow(target, upstream, network, FollowOptions::default(), |_| {}));
         let ended = tokio::select! {

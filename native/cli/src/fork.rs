@@ -1,4 +1,5 @@
-//! `rootlight dev --fork`: the upstreams, and the block to begin on.
+//! `rootlight dev --fork`: reads the flags of a fork, opens its upstreams, and finds the block on which the chain begins. `dev.rs`
+//! runs the chain.
 
 use std::path::{Path, PathBuf};
 
@@ -17,17 +18,18 @@ use super::header_folder;
 use super::source_args::SourceArgs;
 use super::{light, peers};
 
-/// The flag of this file.
+/// The flag that error texts name.
 const FORK: &str = "--fork";
 
 /// A fork, and the network that it is of.
 pub(super) struct OpenedFork {
     pub(super) fork: Fork,
     pub(super) network: Network,
+    /// Whether state is accepted that no upstream proves (`--unproven`).
     pub(super) is_unproven: bool,
 }
 
-/// Finds the block to begin on; must be called inside a runtime.
+/// Opens the upstreams and the block on which the chain begins; must be called inside a runtime.
 pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let (names, others): (Vec<String>, Vec<String>) =
         args.fork.iter().cloned().partition(|text| Network::by_name(text).is_some());
@@ -35,9 +37,9 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     light::check_quorum(args.unproven, urls.len(), FORK)?;
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let folder = folder(args.data_dir.as_deref());
-    let kept = folder.as_deref().and_then(|folder| kept_chain_id(folder, block));
+    let stored_chain_id = folder.as_deref().and_then(|folder| kept_chain_id(folder, block));
     let network = match names.as_slice() {
-        [] => match kept.and_then(Network::by_chain_id) {
+        [] => match stored_chain_id.and_then(Network::by_chain_id) {
             Some(network) => network,
             None => network_of(&urls).await?,
         },
@@ -47,6 +49,7 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let peer = peers.iter().map(|text| text.parse()).collect::<Result<_, PeerAddressError>>();
     let peer = peer.map_err(|error| CommandError::Usage(format!("--fork: {error}")))?;
     let sources = SourceArgs { peer, ..SourceArgs::of(&network, urls.clone()) };
+    // A chain of regtest has a block 0 of its own, at which the fork starts instead.
     let is_development = network.name == "regtest";
     let start = light::start_of(&sources, &network)?;
     let limits = Limits::new();
@@ -73,7 +76,7 @@ fn is_peer(text: &str) -> bool {
     text.contains('@') && !text.contains("://")
 }
 
-/// The network that upstreams say they are of.
+/// The network whose chain id the first upstream states.
 async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
     let none = || CommandError::Usage("--fork: give a URL, or the network that the peers are of".into());
     let url = urls.first().ok_or_else(none)?;
@@ -91,7 +94,7 @@ async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
         .ok_or_else(|| failed(format!("chain id {} is of no network that is known here", text.get())))
 }
 
-/// The folder in which what is read is kept.
+/// The folder that stores what a fork reads of its network: that of `--data-dir`, or one below the user's folder for caches.
 fn folder(argument: Option<&Path>) -> Option<PathBuf> {
     match argument {
         Some(folder) if folder == Path::new("none") => None,
@@ -109,6 +112,7 @@ pub(super) fn describe(opened: &OpenedFork) -> Vec<String> {
         true => "UNPROVEN: its state is what the upstreams say (--unproven)".to_owned(),
         false => "Its state is proven, by trie nodes from the block's state root on".to_owned(),
     });
+    // REMASC is the native contract that pays fees to miners, many blocks after the block that earned them.
     let first = base.first_rewarded();
     lines.push(match first <= block.number {
         true => format!(

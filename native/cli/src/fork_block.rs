@@ -1,8 +1,8 @@
-//! The value of `--fork-block`.
+//! Parses the value of `--fork-block`, for clap.
 
 use rootlight_node::fork::ForkBlock;
 
-/// Reads `N` or `N:HASH`.
+/// Parses `N` or `N:HASH`; a block with its hash is trusted.
 pub(super) fn block(text: &str) -> Result<ForkBlock, String> {
     let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is not a block number"));
     match text.split_once(':') {

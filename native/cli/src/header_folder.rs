@@ -1,4 +1,5 @@
-//! Where `rootlight light` stores verified headers.
+//! The folder in which a light client stores verified headers: that of `--data-dir`, or for a start by window one below the
+//! user's folder for caches.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,14 +12,14 @@ use super::source_args::SourceArgs;
 /// The value of `--data-dir` with which nothing is stored.
 const NOTHING: &str = "none";
 
-/// Where verified headers are stored.
+/// The folder of verified headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HeaderFolder {
     /// Nowhere.
     None,
     /// In the folder that the user names.
     Named(PathBuf),
-    /// In the usual folder, if it can be used.
+    /// In the usual folder below the user's caches. The program runs without it if it cannot be used.
     Usual(PathBuf),
 }
 
@@ -43,7 +44,7 @@ impl HeaderFolder {
     }
 }
 
-/// The folder of `--data-dir`, if it names one. Only one program uses it, as opposed to the usual folder.
+/// The folder of `--data-dir`, if the flag names one. Only one program uses this folder, whereas several may share the usual one.
 pub(super) fn named(args: &SourceArgs) -> Option<&Path> {
     args.data_dir.as_deref().filter(|folder| *folder != Path::new(NOTHING))
 }

@@ -1,4 +1,4 @@
-//! `rootlight index`.
+//! `rootlight index`: starts a light client of the upstreams of `--from`, and loads its blocks into PostgreSQL.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ const SETTLE: Duration = Duration::from_secs(10);
 /// Interval between lines about progress.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Runs the command.
 pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let database = Database::parse(&args.index, rustls::ClientConfig::clone(&upstream::tls_config()))
@@ -92,7 +93,7 @@ fn open_client(
     limits: Arc<Limits>,
 ) -> Result<LightService, CommandError> {
     let options = LightOptions {
-        // The age of the head does not matter: its blocks are proven.
+        // A head of any age is loaded, because its blocks are proven.
         max_age: 0,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         limits,
@@ -112,36 +113,41 @@ fn setup(args: &IndexArgs) -> Setup {
         partition_blocks: args.partition_blocks,
         first_block: args.first_block,
         wait: args.wait,
-        // Each job stores and fetches at a time; the newest blocks and retention need some more.
+        // One connection for each job, and some more for the newest blocks and for retention.
         connections: usize::from(args.jobs).saturating_add(4),
         name: format!("{host}, process {}", std::process::id()),
     }
 }
 
-/// Progress since the last line.
+/// The progress since the last log line.
 struct LoadProgress {
+    /// Time of the last line.
     at: Instant,
+    /// Blocks and logs that were stored since.
     blocks: u64,
     logs: u64,
+    /// Blocks that are still missing.
     left: u64,
+    /// Whether a line has said that the newest blocks are loaded.
     at_head: bool,
 }
 
-/// Counts reports, and writes lines about them.
+/// Counts the loader's events in the metrics, and writes log lines about them.
 fn observer(metrics: Arc<IndexMetrics>) -> Observer {
-    let line = Mutex::new(LoadProgress { at: Instant::now(), blocks: 0, logs: 0, left: 0, at_head: false });
+    let progress =
+        Mutex::new(LoadProgress { at: Instant::now(), blocks: 0, logs: 0, left: 0, at_head: false });
     Arc::new(move |event| {
         metrics.count(&event);
-        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = line.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             LoadEvent::Planned { missing, head } => {
-                line.left = missing;
+                progress.left = missing;
                 info!("the head is block {head}; {missing} blocks are missing");
             }
-            LoadEvent::Stored { blocks, logs, removed } => line.stored(blocks, logs, removed),
+            LoadEvent::Stored { blocks, logs, removed } => progress.stored(blocks, logs, removed),
             LoadEvent::TracesPlanned(missing) => info!("{missing} blocks are to get their traces"),
-            LoadEvent::AtHead(number) if !line.at_head => {
-                line.at_head = true;
+            LoadEvent::AtHead(number) if !progress.at_head => {
+                progress.at_head = true;
                 info!("the newest blocks are loaded, up to block {number}");
             }
             LoadEvent::Dropped(count) => info!("{count} old partitions dropped"),

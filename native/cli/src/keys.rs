@@ -1,4 +1,5 @@
-//! `rootlight keys`.
+//! `rootlight keys`: the flags of the command, and its actions on the key database of one server. `cluster_keys.rs` has the same
+//! actions for a service on many machines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use rootlight_limits::sanitize::cell;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::keys::{Command, CommandReply, KeyChange, KeyError, KeySummary, Registry};
 
-use super::admission::{PAUSE, TRIES, keys_text};
+use super::admission::{KEY_DATABASE_PAUSE, KEY_DATABASE_TRIES, keys_text};
 use super::error::CommandError;
 use super::print::say;
 use super::utc::utc;
@@ -119,7 +120,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "on|off", value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub operator: Option<Switch>,
     /// When the key ends: after a time such as 90d, 12h or 30m, or at a number of seconds since 1970; never
-    #[arg(long, value_name = "WHEN", value_parser = end)]
+    #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     pub expires: Option<u64>,
 }
 
@@ -132,8 +133,8 @@ pub enum Switch {
     Off,
 }
 
-/// Reads the end of a key; 0 stands for never.
-fn end(text: &str) -> Result<u64, &'static str> {
+/// Parses the time at which a key ends, in seconds since 1970; 0 stands for never.
+fn parse_expiry(text: &str) -> Result<u64, &'static str> {
     let now = unix_time();
     let wrong = "give a time such as 90d, 12h or 30m, a number of seconds since 1970, or never";
     let unit = match text.chars().last() {
@@ -155,6 +156,7 @@ fn end(text: &str) -> Result<u64, &'static str> {
 }
 
 impl LimitArgs {
+    /// The change of limits that these flags describe; a flag that is not given changes nothing.
     pub(super) fn change(self) -> KeyChange {
         KeyChange {
             name: self.name,
@@ -173,6 +175,7 @@ impl LimitArgs {
     }
 }
 
+/// Runs the command on the database of `--api-keys`.
 pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     let usage = || {
         CommandError::Usage(
@@ -180,11 +183,11 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
         )
     };
     let path = args.api_keys.ok_or_else(usage)?;
-    let (mut as_json, mut most, mut start) = (false, None, None);
+    let (mut as_json, mut most, mut after_id) = (false, None, None);
     let command = match args.action {
         KeysAction::Create { limits } => Command::Create { change: limits.change() },
         KeysAction::List { json, limit, after } => {
-            (as_json, most, start) = (json, limit, after);
+            (as_json, most, after_id) = (json, limit, after);
             Command::List
         }
         KeysAction::Revoke { id } => Command::Revoke { id },
@@ -193,7 +196,7 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     match send_command(&path, &command).map_err(|error| command_error(&path, error))? {
         CommandReply::Created { key } => say!("{key}"),
         CommandReply::Keys(keys) => {
-            let keys = part(keys, most, start).map_err(|error| command_error(&path, error))?;
+            let keys = page(keys, most, after_id).map_err(|error| command_error(&path, error))?;
             match as_json {
                 true => say!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?),
                 false => keys.iter().for_each(print),
@@ -205,8 +208,8 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// At most so many keys, from the one after an id on.
-fn part(
+/// At most `most` keys, beginning behind the key with the id `after`.
+fn page(
     keys: Vec<KeySummary>,
     most: Option<u32>,
     after: Option<String>,
@@ -229,24 +232,25 @@ fn command_error(path: &Path, error: KeyError) -> CommandError {
     }
 }
 
-/// Gives a command to the server that has the database open, or else to the database itself.
+/// Runs a command on the database. If a server has the database open, the server runs the command.
 fn send_command(path: &Path, command: &Command) -> Result<CommandReply, KeyError> {
     let creates = matches!(command, Command::Create { .. });
     if !creates && !path.exists() {
         return Err(KeyError::File { path: path.to_owned(), source: std::io::ErrorKind::NotFound.into() });
     }
-    let mut given = send_command_once(path, command);
-    for _ in 0..TRIES {
+    let mut reply = send_command_once(path, command);
+    for _ in 0..KEY_DATABASE_TRIES {
         // Another command may have the database open, or a server that is starting or stopping.
-        if !matches!(given, Err(KeyError::InUse | KeyError::NoAnswer { .. })) {
+        if !matches!(reply, Err(KeyError::InUse | KeyError::NoAnswer { .. })) {
             break;
         }
-        std::thread::sleep(PAUSE);
-        given = send_command_once(path, command);
+        std::thread::sleep(KEY_DATABASE_PAUSE);
+        reply = send_command_once(path, command);
     }
-    given
+    reply
 }
 
+/// One try of [`send_command`].
 fn send_command_once(path: &Path, command: &Command) -> Result<CommandReply, KeyError> {
     match Registry::open(path) {
         Ok(registry) => command.run(&registry),
@@ -317,12 +321,12 @@ mod tests {
     #[test]
     fn the_end_of_a_key_is_a_time_from_now_or_a_moment() {
         let now = unix_time();
-        let after = |text: &str| end(text).unwrap() - now;
+        let after = |text: &str| parse_expiry(text).unwrap() - now;
         assert!((86_400..86_402).contains(&after("1d")) && (7_200..7_202).contains(&after("2h")));
-        assert_eq!((end("never"), end("4102444800")), (Ok(0), Ok(4_102_444_800)));
+        assert_eq!((parse_expiry("never"), parse_expiry("4102444800")), (Ok(0), Ok(4_102_444_800)));
         for bad in ["", "d", "1w", "-1d", "tomorrow", "1000000000", "ä"] {
-            assert!(end(bad).is_err(), "{bad}");
+            assert!(parse_expiry(bad).is_err(), "{bad}");
         }
-        assert_eq!(end("99999999999999999999d").ok(), None);
+        assert_eq!(parse_expiry("99999999999999999999d").ok(), None);
     }
 }

@@ -111,12 +111,14 @@ pub use source_args::SourceArgs;
 /// Runs the program. Everything is here except the `main` function, so that tests can call it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // A server starts this program with the argument `ENGINE` for each tracer in JavaScript.
     #[cfg(feature = "js-tracers")]
     if arguments.get(1).is_some_and(|first| first == rootlight_node::scripts::ENGINE) {
         return rootlight_node::scripts::run_engine_process();
     }
     #[cfg(unix)]
     systemd::take_over();
+    // `false`: the program starts, as opposed to a reload of its configuration.
     let outcome = match read(arguments.clone(), false) {
         Ok((cli, values)) => {
             reload::remember(arguments, values);
@@ -147,7 +149,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), CommandError> {
-    // A balance has a line of progress, and an error that says what each source said.
+    // `rootlight balance` shows its progress and the faults of its sources itself.
     logging::start(&cli.common, matches!(cli.command, Some(Command::Balance(_))));
     if let Some(file) = &cli.common.config {
         config::warn_of_mode(file);

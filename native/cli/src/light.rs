@@ -1,4 +1,5 @@
-//! `rootlight light`.
+//! `rootlight light`, and the parts of it that other commands with a light client use: opening upstreams, the options, the start
+//! and the launch of the client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,9 +30,9 @@ use super::{bitcoin, discovery, peers, run_server, verify};
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause before the upstreams of a development chain are asked for its block 0 again.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Follows an upstream.
+/// Runs the command.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.sources.network)?;
     check_quorum(args.unproven, count_upstreams(&args.sources), "--upstream")?;
@@ -59,8 +60,8 @@ fn count_upstreams(args: &SourceArgs) -> usize {
     args.upstream.len() + args.peer.len()
 }
 
-/// Opens the upstreams that a flag names. Mistakes in flags of discovery and of Bitcoin's sources are told here too, before
-/// anything is opened.
+/// Opens the upstreams that a flag names. Before that, the flags of discovery and of Bitcoin's sources are checked too, so that
+/// every mistake in the flags is reported at the start.
 pub(super) fn open_upstreams(
     args: &SourceArgs,
     network: &Network,
@@ -82,7 +83,7 @@ pub(super) fn open_upstreams(
     args.upstream.iter().map(open).collect()
 }
 
-/// The sources of Bitcoin's chain that the flags name. Nothing is sent yet.
+/// Opens the sources of Bitcoin's chain that the flags name. Opening a source sends nothing.
 fn bitcoin_sources(
     args: &SourceArgs,
     network: &Network,
@@ -99,8 +100,8 @@ fn bitcoin_sources(
     Ok(sources)
 }
 
-/// The block 0 that the upstreams of a development chain show, for a client that starts there. While none shows one, it is asked
-/// for again, except of recordings, which never show another one.
+/// The block 0 that the upstreams of a development chain show, for a client that starts there. Until an upstream shows one, the
+/// upstreams are asked again, except recordings, whose responses never change.
 pub(super) async fn shown_block(
     network: &Network,
     upstreams: &[SharedUpstream],
@@ -110,14 +111,14 @@ pub(super) async fn shown_block(
         first_block(network, upstreams).await
     } else {
         let report = |error: &FirstBlockError| warn!("{error}; asking again until one does");
-        awaited_first_block(network, upstreams, RETRY, report).await
+        awaited_first_block(network, upstreams, RETRY_PAUSE, report).await
     };
     let block = block.map_err(CommandError::failed)?;
     info!("starting from the block 0 that the upstreams show, {}, which is trusted", block.hash);
     Ok(LightStart::At(block))
 }
 
-/// The options that the flags of every light client give.
+/// The options of a light client that the flags of all commands describe.
 pub(super) fn options(args: &SourceArgs, limits: Arc<Limits>) -> LightOptions {
     LightOptions {
         min_depth: args.min_depth,
@@ -140,7 +141,8 @@ pub(super) fn start_of(args: &SourceArgs, network: &Network) -> Result<LightStar
         .map_err(|error| CommandError::Usage(error.to_string()))
 }
 
-/// Starts the client, with what is judged by Bitcoin and what is followed behind it; must be called inside a runtime.
+/// Starts the client with its sources of Bitcoin's chain, and with `--backfill` a second client that later confirms the window of
+/// the first; must be called inside a runtime.
 pub(super) fn launch(
     args: &SourceArgs,
     network: Network,
@@ -159,6 +161,7 @@ pub(super) fn launch(
     Ok(service)
 }
 
+/// Finds the upstreams and the start, starts the client, and serves it until a signal ends the program.
 fn serve(
     network: Network,
     args: &LightArgs,
@@ -169,14 +172,14 @@ fn serve(
     let opened = args.server.admission.open()?;
     runtime()?.block_on(async {
         let mut stop = StopSignal::listen();
-        let sought = async {
+        let find_upstreams = async {
             if args.sources.starts_at_shown_block() {
                 start = shown_block(&network, &upstreams).await?;
             }
             upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
             Ok::<_, CommandError>(())
         };
-        match stop.unless(sought).await {
+        match stop.unless(find_upstreams).await {
             Some(found) => found?,
             None => return Ok(()),
         }
@@ -206,7 +209,7 @@ fn serve(
     })
 }
 
-/// Starts the client with the headers of an earlier run, if it keeps any.
+/// Starts the client with the headers that an earlier run has stored in the folder.
 fn open(
     network: Network,
     start: LightStart,
@@ -227,12 +230,14 @@ fn open(
             Err(error) => (folder, error),
         },
     };
-    // The user did not ask for a store, so that the program does without one of its own.
+    // The user did not ask for a store, so a store that cannot be used, such as one that another program has open, is no error.
+    // The client reads it and does not write.
     info!("headers are not stored in this run: {error}");
     Ok(LightService::resume_reading(network, start, upstreams, options, usual))
 }
 
-/// The client that follows the chain from the built-in checkpoint behind a start by window, if it is asked for.
+/// With `--backfill`, the second client, which fetches all headers since the built-in checkpoint for a client that started by
+/// window.
 fn backfill(
     args: &SourceArgs,
     network: &Network,

@@ -1,4 +1,5 @@
-//! The lines of the log: what comes from outside is cut and escaped, and no kind of line fills the disk.
+//! Writes the lines of the log: text from outside is cut and escaped, and lines of one kind are limited so that they do not fill
+//! the disk. `logging.rs` installs the writer.
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
@@ -14,16 +15,16 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 
-/// Lines of one kind that may come at once. A kind is the place in the program that writes it.
-const AT_ONCE: u32 = 200;
+/// Lines of one kind that are written without a pause. A kind is the place in the program that writes the line.
+const BURST: u32 = 200;
 
-/// Time after which one more line of a kind may come.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Time after which one more line of a kind is written, so that a kind has at most 20 lines per second after its burst.
+const LINE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Longest line of JSON that is not looked into, in bytes.
+/// Longest line of JSON, in bytes, that is written without cutting its long texts. Two texts of the longest length fit.
 const JSON_LINE: usize = 2 * LINE;
 
-/// Writes one field of a line of text. Any of them may have text from outside.
+/// Writes one field of a line of text, escaped, because any field may contain text from outside.
 pub(super) fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     match field.name() {
         "message" => write!(writer, "{}", sanitize(format_args!("{value:?}"))),
@@ -31,7 +32,7 @@ pub(super) fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -
     }
 }
 
-/// The standard error as the place of log lines.
+/// Writes log lines to the standard error.
 pub(super) struct LogLines {
     is_json: bool,
     kinds: Mutex<HashMap<Identifier, CallsiteQuota>>,
@@ -39,9 +40,9 @@ pub(super) struct LogLines {
 
 /// The recent lines of one kind.
 struct CallsiteQuota {
-    /// Lines that may still come at once.
+    /// Lines that may still be written without a pause.
     left: u32,
-    /// Time up to which `left` was raised.
+    /// Time up to which `left` was raised by one per interval.
     since: Instant,
     /// Lines that were left out since the last one that was written.
     left_out: u64,
@@ -55,13 +56,13 @@ impl LogLines {
     /// Counts a line. Returns the number of lines of its kind that were left out before it; `None` if it is left out too.
     fn admit(&self, kind: Identifier, now: Instant) -> Option<u64> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        // Their number is that of the places in the program.
-        let kind = kinds.entry(kind).or_insert(CallsiteQuota { left: AT_ONCE, since: now, left_out: 0 });
-        let pauses = now.saturating_duration_since(kind.since).as_nanos() / PAUSE.as_nanos();
+        // The map has at most one entry for each place in the program that writes a line.
+        let kind = kinds.entry(kind).or_insert(CallsiteQuota { left: BURST, since: now, left_out: 0 });
+        let pauses = now.saturating_duration_since(kind.since).as_nanos() / LINE_INTERVAL.as_nanos();
         let more = u32::try_from(pauses).unwrap_or(u32::MAX);
         if more > 0 {
-            kind.left = kind.left.saturating_add(more).min(AT_ONCE);
-            kind.since = if kind.left == AT_ONCE { now } else { kind.since + PAUSE * more };
+            kind.left = kind.left.saturating_add(more).min(BURST);
+            kind.since = if kind.left == BURST { now } else { kind.since + LINE_INTERVAL * more };
         }
         match kind.left.checked_sub(1) {
             Some(left) => {
@@ -75,6 +76,7 @@ impl LogLines {
         }
     }
 
+    /// The line as it is written, with the number of lines that were left out before it.
     fn shown(&self, line: &str, left_out: u64) -> String {
         let mut text = if self.is_json { json(line) } else { line.trim_end_matches('\n').to_owned() };
         if left_out > 0 && self.is_json {
@@ -88,7 +90,7 @@ impl LogLines {
     }
 }
 
-/// A line of JSON with texts that are cut, and without characters that are not seen.
+/// A line of JSON with long texts cut and invisible characters escaped.
 fn json(line: &str) -> String {
     let line = line.trim_end_matches('\n');
     let cut = (line.len() > JSON_LINE).then(|| serde_json::from_str(line).ok()).flatten();
@@ -101,6 +103,7 @@ fn json(line: &str) -> String {
     }
 }
 
+/// Cuts the long texts of a value.
 fn shorten(value: &mut Value) {
     match value {
         Value::String(text) if text.len() > LINE => *text = sanitize(&text).to_string(),
@@ -118,17 +121,17 @@ impl<'a> MakeWriter<'a> for LogLines {
     }
 
     fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
-        // An operator who asks for more than `info` wants all of it, for a while.
+        // An operator turns lines of `debug` and `trace` on for a short time and wants all of them, so they have no limit.
         let is_counted = *metadata.level() <= Level::INFO;
         let left_out = if is_counted { self.admit(metadata.callsite(), Instant::now()) } else { Some(0) };
         LineWriter { lines: self, left_out }
     }
 }
 
-/// Writes one line, which comes as a whole.
+/// Writes one line, which the logger passes in one call.
 pub(super) struct LineWriter<'a> {
     lines: &'a LogLines,
-    /// Lines that were left out before it; `None` if it is left out.
+    /// Lines that were left out before this one; `None` if this one is left out too.
     left_out: Option<u64>,
 }
 
@@ -254,7 +257,7 @@ mod tests {
                 info!("another line");
             });
             let calls = text.matches("failed").count();
-            assert!((AT_ONCE as usize..2_000).contains(&calls), "{calls}");
+            assert!((BURST as usize..2_000).contains(&calls), "{calls}");
             assert!(text.contains("another line"));
         }
     }
@@ -267,15 +270,15 @@ mod tests {
         };
         let kind = META.callsite();
         let (lines, start) = (LogLines::new(false), Instant::now());
-        for _ in 0..AT_ONCE {
+        for _ in 0..BURST {
             assert_eq!(lines.admit(kind.clone(), start), Some(0));
         }
         for _ in 0..7 {
-            assert_eq!(lines.admit(kind.clone(), start + PAUSE / 2), None);
+            assert_eq!(lines.admit(kind.clone(), start + LINE_INTERVAL / 2), None);
         }
-        assert_eq!(lines.admit(kind.clone(), start + PAUSE), Some(7));
-        assert_eq!(lines.admit(kind.clone(), start + PAUSE), None);
-        assert_eq!(lines.admit(kind, start + PAUSE * 1_000), Some(1));
+        assert_eq!(lines.admit(kind.clone(), start + LINE_INTERVAL), Some(7));
+        assert_eq!(lines.admit(kind.clone(), start + LINE_INTERVAL), None);
+        assert_eq!(lines.admit(kind, start + LINE_INTERVAL * 1_000), Some(1));
         assert!(lines.shown("a line\n", 3).starts_with("a line (before it 3 more"));
         let shown = LogLines::new(true).shown("{\"message\":\"a\",\"span\":{\"b\":\"}\"}}\n", 3);
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["left_out"], 3);

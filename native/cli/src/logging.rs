@@ -1,4 +1,4 @@
-//! Log lines on stderr, so that results on stdout can be piped.
+//! Installs the logger, which writes to stderr, so that results on stdout can be piped. `log_lines.rs` writes the lines.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -11,20 +11,21 @@ use super::args::CommonArgs;
 use super::log_lines::{self, LogLines};
 
 /// Levels of most commands: `info` for this program, and `warn` for its dependencies.
-const USUAL: &str = "warn,rootlight=info";
+const USUAL_LEVELS: &str = "warn,rootlight=info";
 
 /// Replaces the filter of the running logger.
-type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
+type FilterReplacer = Box<dyn Fn(EnvFilter) + Send + Sync>;
 
-static REPLACE: OnceLock<Replace> = OnceLock::new();
+/// Set once the logger runs; `set_level` uses it.
+static REPLACE_FILTER: OnceLock<FilterReplacer> = OnceLock::new();
 
-/// Starts the logger. A command with its own line of progress logs no progress and no trouble with upstreams, unless the
-/// user asks for log lines.
+/// Starts the logger. A command with its own line of progress logs neither progress nor failures of upstreams, unless
+/// the user sets levels.
 pub(super) fn start(args: &CommonArgs, shows_progress: bool) {
     let usual = match (args.silent, shows_progress) {
         (true, _) => "error",
         (false, true) => "warn,rootlight_node=error,rootlight_upstream=error",
-        (false, false) => USUAL,
+        (false, false) => USUAL_LEVELS,
     };
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(args, usual))
@@ -37,18 +38,18 @@ pub(super) fn start(args: &CommonArgs, shows_progress: bool) {
     let _ = if args.json_log {
         let lines = lines.json().flatten_event(true).with_filter_reloading();
         let handle = lines.reload_handle();
-        lines.try_init().map(|()| REPLACE.set(Box::new(move |filter| _ = handle.reload(filter))))
+        lines.try_init().map(|()| REPLACE_FILTER.set(Box::new(move |filter| _ = handle.reload(filter))))
     } else {
         let lines = lines.fmt_fields(debug_fn(log_lines::field).delimited(" ")).with_filter_reloading();
         let handle = lines.reload_handle();
-        lines.try_init().map(|()| REPLACE.set(Box::new(move |filter| _ = handle.reload(filter))))
+        lines.try_init().map(|()| REPLACE_FILTER.set(Box::new(move |filter| _ = handle.reload(filter))))
     };
 }
 
 /// Changes the levels of a running logger.
 pub(super) fn set_level(args: &CommonArgs) {
-    if let Some(replace) = REPLACE.get() {
-        replace(filter(args, if args.silent { "error" } else { USUAL }));
+    if let Some(replace) = REPLACE_FILTER.get() {
+        replace(filter(args, if args.silent { "error" } else { USUAL_LEVELS }));
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn completions(shell: Shell) -> Result<(), CommandError> {
 pub(super) fn man(folder: Option<&Path>) -> Result<(), CommandError> {
     let Some(folder) = folder else {
         let mut page = Vec::new();
-        // Built, so that flags of all commands are part of the page.
+        // `build` adds the global flags to each command, so that the page lists them.
         let mut command = Cli::command();
         command.build();
         Man::new(command).render(&mut page).map_err(CommandError::failed)?;

@@ -1,4 +1,4 @@
-//! `rootlight methods`.
+//! `rootlight methods`: lists the JSON-RPC methods from the method table, as text or as JSON.
 
 use rootlight::rpc::{Method, Mode};
 use rootlight_server::methods::Profile;
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::error::CommandError;
 use super::print::say;
 
+/// Prints the table.
 pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
     let mut rows: Vec<&Method> = methods().collect();
     rows.sort_by_key(|method| method.name);
@@ -30,6 +31,7 @@ pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// A method as a JSON object.
 fn row(method: &Method) -> Value {
     let params: Vec<Value> = method
         .params
@@ -50,6 +52,7 @@ fn row(method: &Method) -> Value {
     })
 }
 
+/// How each kind of chain, by the name of its mode, supports the method.
 fn modes(method: &Method) -> Value {
     Mode::ALL.map(|mode| (mode.name().to_owned(), json!(method.support(mode)))).into_iter().collect()
 }

@@ -1,4 +1,5 @@
-//! `rootlight peers` and `rootlight crawl`: what is known of the nodes of the peer-to-peer network.
+//! `rootlight peers` lists the nodes of the peer-to-peer network that a light client has stored; `rootlight crawl` finds nodes and
+//! dials each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::print::say;
 use super::runtime::runtime;
 use super::{discovery, verify};
 
-/// Lists the nodes of a data folder.
+/// Runs `rootlight peers`: lists the nodes that a data folder stores, those seen last first.
 pub(super) fn peers(args: &PeersArgs) -> Result<(), CommandError> {
     let peers = discovery::peer_network(&verify::network(&args.network)?)?;
     let path = args.data_dir.join(find::FILE);
@@ -72,17 +73,17 @@ fn known_json(known: &KnownNode) -> Value {
     })
 }
 
-/// Finds nodes, and asks each what it offers.
+/// Runs `rootlight crawl`: finds nodes, dials each, and prints what it offers.
 pub(super) fn crawl(args: &CrawlArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     discovery::peer_network(&network)?;
     let identity = Identity::open(&network, network.genesis_hash, None).map_err(CommandError::failed)?;
     let options = CrawlOptions { identity: Arc::new(identity), duration: Duration::from_secs(args.seconds) };
-    let (mut answered, mut refused) = (0usize, 0usize);
+    let (mut answered, mut failed) = (0usize, 0usize);
     let found = runtime()?.block_on(async {
         let finder = discovery::start(&args.finding, &network, args.data_dir.as_deref()).await?;
         let print = |visited: NodeVisit| {
-            *if visited.outcome.is_ok() { &mut answered } else { &mut refused } += 1;
+            *if visited.outcome.is_ok() { &mut answered } else { &mut failed } += 1;
             match args.json {
                 true => say!("{}", visited_json(&visited)),
                 false => say!("{}", visited_text(&visited)),
@@ -95,11 +96,12 @@ pub(super) fn crawl(args: &CrawlArgs) -> Result<(), CommandError> {
         })
     })?;
     tracing::info!(
-        "{found} nodes answered discovery; of those dialled, {answered} answered and {refused} did not"
+        "{found} nodes answered discovery; of those dialled, {answered} answered and {failed} did not"
     );
     Ok(())
 }
 
+/// The protocols that a node offers, such as `snap/1`.
 fn capabilities(visit: &VisitReport) -> Vec<String> {
     let name = |one: &Capability| format!("{}/{}", one.name, one.version);
     visit.hello.capabilities.iter().map(name).collect()

@@ -53,7 +53,7 @@ fn mode(text: &str) -> Result<u32, &'static str> {
 }
 
 impl OperationArgs {
-    /// The settings that these flags describe. An address of `--http-port` is listened on besides those of `--listen`.
+    /// The settings that these flags describe. `main`, the address of `--http-port`, is listened on besides those of `--listen`.
     pub(super) fn settings(&self, main: Option<Listen>) -> Operations {
         let files = self.tls_cert.clone().zip(self.tls_key.clone());
         Operations {
@@ -67,6 +67,7 @@ impl OperationArgs {
         }
     }
 
+    /// The proxies whose headers count.
     pub(super) fn proxies(&self) -> Proxies {
         self.trusted_proxy.iter().copied().collect()
     }

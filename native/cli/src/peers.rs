@@ -1,4 +1,5 @@
-//! Flags of the peer-to-peer network: nodes as upstreams of a light client, and a local chain served to nodes.
+//! The peer-to-peer network for the commands: nodes as upstreams of a light client (`--peer`, `--discovery`), and a chain that is
+//! served to nodes (`--p2p-port`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -22,15 +23,15 @@ use super::error::{CommandError, DATA_DIR};
 use super::header_folder::{self, HeaderFolder};
 use super::source_args::SourceArgs;
 
-/// Starts to dial the nodes that `--peer` names, and to find others if the flags ask for them; must be called inside a runtime.
+/// The upstreams for the nodes of `--peer`, and for discovered nodes if the flags ask for them; must be called inside a runtime.
 pub(super) async fn upstreams(
     args: &SourceArgs,
     network: &Network,
     start: &LightStart,
     limits: &Arc<Limits>,
 ) -> Result<Vec<SharedUpstream>, CommandError> {
-    let finds = discovery::is_wanted(args);
-    if args.peer.is_empty() && !finds {
+    let finds_nodes = discovery::is_wanted(args);
+    if args.peer.is_empty() && !finds_nodes {
         return Ok(Vec::new());
     }
     // A test's chain may have another block 0 than its network.
@@ -46,8 +47,8 @@ pub(super) async fn upstreams(
         Arc::new(PeerUpstream::new(identity, address.clone(), network, nodes))
     };
     let mut upstreams: Vec<SharedUpstream> = args.peer.iter().map(dial).collect();
-    if finds {
-        // Programs that share a folder replace each other's lists, and each list is as good.
+    if finds_nodes {
+        // Programs that share a folder overwrite each other's list of nodes, which does no harm: each list is as good.
         let folder = HeaderFolder::of(args.data_dir.as_deref(), start, &network);
         let finder = discovery::start(&args.finding, &network, folder.path()).await?;
         let avoid = args.peer.iter().map(|peer| peer.id).collect();
@@ -57,7 +58,7 @@ pub(super) async fn upstreams(
     Ok(upstreams)
 }
 
-/// The identity among nodes; its key is in the folder of `--data-dir`, if there is one.
+/// This program's identity towards nodes; its key is stored in the folder of `--data-dir`, if there is one.
 pub(super) fn identity(
     network: &Network,
     genesis: B256,

@@ -1,7 +1,7 @@
 //! The output of commands.
 //!
-//! A reader that has enough, such as `head`, closes the pipe: what is printed then is dropped, and the command ends as it
-//! would have. Any other failure, such as a full disk, makes the program end with code 1.
+//! A program that reads the output, such as `head`, may close the pipe early. The rest of the output is then dropped, and the exit
+//! code does not change. Any other failure to print, such as a full disk, makes the program end with code 1.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -12,21 +12,21 @@ use rootlight_limits::sanitize::{output, sanitize};
 /// The first failure to print, other than that of a closed pipe.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Prints to the standard output. Parts of the text may come from outside: what is not seen as itself is escaped, apart
+/// Prints to the standard output. Parts of the text may come from outside, so invisible and control characters are escaped, apart
 /// from line breaks and tabs.
 pub(super) fn write(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     note(write!(out, "{}", output(text)).and_then(|()| out.flush()));
 }
 
-/// Notes whether something was printed to the standard output.
+/// Stores the first failure to print; a closed pipe is none.
 pub(super) fn note(printed: io::Result<()>) {
     if let Err(error) = printed.or_else(ignore_closed) {
         FAILURE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
     }
 }
 
-/// The first failure to print since the last call.
+/// Takes the first failure to print since the last call.
 pub(super) fn failure() -> Option<io::Error> {
     FAILURE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
 }

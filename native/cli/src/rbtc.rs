@@ -3,7 +3,7 @@
 use alloy_primitives::U256;
 use alloy_primitives::utils::format_ether;
 
-/// An amount of wei in RBTC, without zeros that say nothing: `1.5`, not `1.500000000000000000`.
+/// An amount of wei in RBTC, Rootstock's coin of 10^18 wei, without zeros at the end: `1.5`, not `1.500000000000000000`.
 pub(super) fn in_rbtc(wei: U256) -> String {
     let text = format_ether(wei);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

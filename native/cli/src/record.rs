@@ -1,4 +1,4 @@
-//! `rootlight record`.
+//! `rootlight record`: turns the flags into a plan, and writes a recording of an upstream by it.
 
 use rootlight_upstream as upstream;
 use rootlight_upstream::record::{RecordError, RecordPlan, record};

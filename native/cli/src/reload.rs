@@ -41,11 +41,11 @@ mod unix {
     use super::super::{logging, systemd};
     use super::{Cli, PoisonError, RELOADABLE, STARTED, changed};
 
-    /// The signals to read the configuration again.
+    /// The SIGHUP signals that the process receives; `None` inside if they cannot be received.
     pub(crate) struct Hangups(Option<Signal>);
 
     impl Hangups {
-        /// Begins to receive them.
+        /// Begins to receive the signals.
         pub(crate) fn listen() -> Self {
             let signals = signal(SignalKind::hangup());
             Self(signals.inspect_err(|failure| warn!(%failure, "SIGHUP is not handled")).ok())
@@ -63,7 +63,7 @@ mod unix {
                 }
                 systemd::reloading();
                 let control = control.clone();
-                // Reads files.
+                // Reading files would block this thread.
                 if tokio::task::spawn_blocking(move || reload(&control)).await.is_err() {
                     error!("reading the configuration again failed");
                 }
@@ -72,6 +72,7 @@ mod unix {
         }
     }
 
+    /// Reads the certificate and the configuration again, and applies the flags of [`RELOADABLE`].
     fn reload(control: &Control) {
         control.reload_certificate();
         let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +81,7 @@ mod unix {
             Ok(read) => read,
             Err(NoCommand::Config(failure)) => return error!("the configuration stays as it was: {failure}"),
             Err(NoCommand::Clap(failure)) => {
-                // The lines that follow are about the usage.
+                // The further lines of clap's message explain the usage.
                 let failure = failure.to_string();
                 return error!(
                     "the configuration stays as it was: {}",
@@ -92,6 +93,7 @@ mod unix {
             .into_iter()
             .partition(|name| RELOADABLE.contains(&name.as_str()));
         apply(control, &cli);
+        // Changes that need a restart are not stored, so that each reload warns of them.
         for name in &now {
             match values.get(name) {
                 Some(value) => _ = started.values.insert(name.clone(), value.clone()),

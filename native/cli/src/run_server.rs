@@ -29,7 +29,7 @@ pub(super) struct Endpoints {
 /// A server that listens, and the work beside it.
 pub(super) struct BoundServer {
     server: Server,
-    // Ends after the server.
+    // Fields are dropped in order, so the tasks of the key database end after the server.
     _keys: Option<keys::KeyTasks>,
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Binds the server. Its keys are `opened` before the service starts: they may be in use by another server.
+/// Binds the server. The key database is `opened` before the service starts, because another server may have it open.
 pub(super) async fn bind(
     service: Arc<impl Service>,
     args: &ServerArgs,
@@ -65,7 +65,7 @@ pub(super) async fn bind_with(
     opened.rules.keys = keys.or(opened.rules.keys.take());
     let (mut config, sockets) = (args.config(opened.rules.clone()), systemd::sockets());
     if !sockets.is_empty() {
-        // The service manager decides where the program listens; the second port is for the usual addresses.
+        // systemd decides where the program listens, so the default second port for WebSocket is left out.
         config.ws_port = args.ws_port;
     }
     let server = Server::bind_with(config, service, sockets).await.map_err(CommandError::failed)?;
@@ -74,10 +74,11 @@ pub(super) async fn bind_with(
 
 impl BoundServer {
     fn endpoints(&self) -> Endpoints {
+        // The ready line is a word and the URLs of the first listener.
         let line = self.server.ready_line();
         let mut urls = line.split(' ').skip(1).map(str::to_owned);
         let http = urls.next().unwrap_or_default();
-        // A Unix socket has one address for both.
+        // A Unix socket has one URL for HTTP and WebSocket, and so none here.
         let mut websockets: Vec<_> = urls.collect();
         let tls = if self.server.has_tls() { "s" } else { "" };
         websockets.extend(self.server.second_address().map(|second| format!("ws{tls}://{second}")));

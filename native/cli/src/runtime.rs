@@ -1,4 +1,4 @@
-//! The threads on which commands wait for sockets.
+//! The asynchronous runtime of the commands, whose threads serve sockets.
 
 use super::error::CommandError;
 

@@ -1,4 +1,5 @@
-//! `rootlight serve`.
+//! `rootlight serve`: one front end of a service. Opens the backends, the store, the keys and the index, and serves a light client
+//! of the backends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,27 +28,28 @@ use super::serve_args::ServeArgs;
 use super::stop_signal::StopSignal;
 use super::{light, run_server, verify};
 
-/// Longest wait for synchronization before the ready line.
+/// Longest wait for synchronization before the ready line, so that scripts find a head.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The store, keys and database that front ends share.
 struct ClusterParts {
     store: Arc<HotStore>,
-    /// The store by connections of its own, for reports about the head.
+    /// A second client of the store with connections of its own, so that reports about the head do not wait behind other requests.
     heads_store: Arc<HotStore>,
-    /// The store by connections of its own, for long values such as filters.
+    /// A third client of the store with connections of its own, for long values such as filters.
     values_store: Arc<HotStore>,
     access: Arc<ClusterAccess>,
     database: Database,
 }
 
-/// Serves as a front end.
+/// Runs the command.
 pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     light::check_quorum(args.unproven, args.backend.len(), "--backend")?;
     let limits = Limits::new();
-    let config = || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
-    let config = || HttpConfig { limits: limits.clone(), ..config() };
+    let timeouts =
+        || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
+    let config = || HttpConfig { limits: limits.clone(), ..timeouts() };
     let open = |text: &String| {
         let opened = upstream::open_of_network(text, config(), network.chain_id);
         opened.map_err(|error| CommandError::of_upstream("--backend", error))
@@ -109,7 +111,7 @@ async fn serve(
     let access = shared.access.clone();
     let keys = args.keys.then(|| access.access());
     let bound = run_server::bind_with(front_end.clone(), &args.server, admission, keys).await?;
-    // The page ends with this function.
+    // The admin page ends when this function returns, because dropping a `JoinSet` aborts its tasks.
     let mut page_task = JoinSet::new();
     if let Some(page) = admin_page(args, front_end, shared).await? {
         page_task.spawn(page.serve());
@@ -163,7 +165,8 @@ fn options(args: &ServeArgs, cache_bytes: usize) -> LightOptions {
         unproven: args.unproven,
         sync: SyncOptions {
             work_floor: args.min_work,
-            // Front ends that share a store never go back, so that none of them begins anew with its backends.
+            // Front ends that share a store agree on a head that never goes back, so none of them may begin anew with a new
+            // block 0 of its backends.
             shown_start: args.starts_at_shown_block() && args.cluster.is_empty(),
             ..SyncOptions::default()
         },
@@ -209,6 +212,7 @@ async fn index(
     let Some(address) = &args.index else { return Ok(None) };
     match IndexSource::open(address, Arc::new(network.clone()), cache_bytes).await {
         Ok(index) => Ok(Some(index)),
+        // Schema version 0 means that the database has no tables of an index.
         Err(IndexError::OlderSchema { found: 0, .. }) => {
             info!("the database has no index (rootlight index makes one)");
             Ok(None)
@@ -217,7 +221,7 @@ async fn index(
     }
 }
 
-/// The name of this front end, by which the others know it.
+/// A random name of this front end, by which the other front ends tell it apart.
 fn name() -> Result<String, CommandError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(CommandError::failed)?;

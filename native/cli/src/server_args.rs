@@ -1,4 +1,4 @@
-//! Flags of a server.
+//! Flags of a JSON-RPC server, which several commands share; [`ServerArgs::config`] makes the server's configuration of them.
 
 use clap::Args;
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
@@ -37,7 +37,7 @@ pub struct ServerArgs {
     /// Most calls of one batch. All calls of a batch together have the time of one message, and results of 10 MiB
     #[arg(long, value_name = "N", default_value_t = BATCH_LIMIT, value_parser = batch_limit())]
     pub batch_limit: usize,
-    /// Flags of who may enter.
+    /// Flags that decide which requests are admitted.
     #[command(flatten)]
     pub admission: AdmissionArgs,
     /// Flags for operators.
@@ -45,7 +45,7 @@ pub struct ServerArgs {
     pub operations: OperationArgs,
 }
 
-/// Checks a list of origins. One of another form would never let a page in, because browsers send no such origin.
+/// Checks a list of origins. An entry of another form would match no page, because browsers send no such origin.
 fn origins(text: &str) -> Result<String, String> {
     let is_origin = |name: &String| {
         let host = name.split_once("://").map(|(_, host)| host);
@@ -78,15 +78,15 @@ impl ServerArgs {
         names(&self.allow_host)
     }
 
-    /// Returns the server configuration that these flags describe, with these rules of who may enter.
+    /// Returns the server configuration that these flags describe, with these rules of admission.
     #[must_use]
     pub fn config(&self, admission: AdmissionRules) -> ServerConfig {
-        let main = self.http_port.map(|port| Listen::Tcp(self.host.clone(), port));
-        let operations = self.operations.settings(main);
+        let port_listener = self.http_port.map(|port| Listen::Tcp(self.host.clone(), port));
+        let operations = self.operations.settings(port_listener);
         ServerConfig {
             host: self.host.clone(),
             http_port: self.http_port.unwrap_or(HTTP_PORT),
-            // A user who chooses the main port, or lets the system pick one, does not expect a second fixed
+            // A user who chooses the HTTP port, or lets the system pick one, does not expect a second fixed
             // port.
             ws_port: self.ws_port.or(operations.listen.is_empty().then_some(WS_PORT)),
             origins: self.origins(),

@@ -1,26 +1,28 @@
-//! Questions of this program to its own light client, and to upstreams about their chain.
+//! Requests of a command to its own light client, and to upstreams for their chain id.
 
 use rootlight_node::light::LightService;
 use rootlight_server::service::Service as _;
 use rootlight_upstream::{SharedUpstream, UpstreamError, call};
 use serde_json::{Value, json};
 
-/// Asks a light client; an error is its message.
+/// Sends a request to a light client; an error is the message of the JSON-RPC error.
 pub(super) async fn ask(service: &LightService, method: &str, params: Value) -> Result<Value, String> {
     ask_all(service, &[(method, params)]).await.pop().unwrap_or_else(|| Err("no answer".into()))
 }
 
-/// Asks several questions, which are answered about the same chain; an error is its message.
+/// Sends several requests as a batch, so that all are answered by the same head. Returns one result for each; an error is the
+/// message of the JSON-RPC error.
 pub(super) async fn ask_all(service: &LightService, calls: &[(&str, Value)]) -> Vec<Result<Value, String>> {
     let member = |(id, (method, params)): (usize, &(&str, Value))| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
     let batch: Vec<Value> = calls.iter().enumerate().map(member).collect();
     let body = service.answer(Value::from(batch).to_string().into_bytes()).await.into_text();
     let answers: Value = serde_json::from_str(&body.unwrap_or_default()).unwrap_or_default();
-    // One refusal may stand for the whole batch.
+    // A refusal of the whole batch is one object instead of an array.
     let one = |index: usize| answers.get(index).unwrap_or(&answers);
     (0..calls.len()).map(|index| outcome(one(index))).collect()
 }
 
+/// The result of an answer, or the message of its error.
 fn outcome(answer: &Value) -> Result<Value, String> {
     match answer.get("result") {
         Some(result) => Ok(result.clone()),
@@ -28,11 +30,12 @@ fn outcome(answer: &Value) -> Result<Value, String> {
     }
 }
 
+/// Reads a number as JSON-RPC writes it: hexadecimal with `0x`.
 pub(super) fn quantity(value: &Value) -> Option<u64> {
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 
-/// Asks an upstream for its chain id. If it is another one than expected, returns what to say of it.
+/// Asks an upstream for its chain id. If the chain id is not the expected one, returns a sentence that says so.
 pub(super) async fn other_chain(
     upstream: &SharedUpstream,
     expected: u64,

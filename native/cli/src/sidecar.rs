@@ -1,4 +1,4 @@
-//! `rootlight sidecar`.
+//! `rootlight sidecar`: opens the database of a full node (rskj) and its JSON-RPC server, and serves proofs of the node's states.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::runtime::runtime;
 use super::stop_signal::StopSignal;
 use super::{peers, run_server, verify};
 
-/// Longest wait for synchronization before the ready line.
+/// Longest wait for synchronization before the ready line, so that scripts find a head.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves proofs beside a node.
+/// Runs the command.
 pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let store = open(args)?;
@@ -47,6 +47,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
         let starting = SidecarService::start(network.clone(), node, store, options);
         let Some(service) = stop.unless(starting).await else { return Ok(()) };
         let service = Arc::new(service.map_err(CommandError::failed)?);
+        // Dropping the value ends the server for peers.
         let _peers = match args.peers.p2p_port {
             Some(port) => {
                 let identity = peers::identity(&network, network.genesis_hash, args.data_dir.as_deref())?;
@@ -62,8 +63,10 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     })
 }
 
+/// Opens the node's database.
 #[cfg(feature = "rskj-store")]
 fn open(args: &SidecarArgs) -> Result<Arc<dyn NodeStore>, CommandError> {
+    // The flag is in MiB.
     let bytes = args.node_cache.saturating_mul(1 << 20);
     let opened = rootlight_node::rskj_store::RskjStore::open(&args.rskj_db, bytes);
     let store = opened.map_err(|error| CommandError::Failed(format!("--rskj-db: {error}")))?;

@@ -9,13 +9,13 @@ use rootlight_upstream::p2p::PeerAddress;
 
 use super::find_args::FindArgs;
 
-/// Nodes that are found and asked at a time.
+/// Discovered nodes that are asked at a time.
 const DEFAULT_PEERS: u8 = 4;
 
-/// Least share of the expected work, in percent.
+/// The work floor: least share of the expected work, in percent.
 const DEFAULT_MIN_WORK: u64 = 50;
 
-/// Flags of a light client: the chain, who is asked for it, where it starts, and which answers it refuses.
+/// Flags of a light client: the chain, its upstreams, where it starts, and which answers it refuses.
 #[derive(Debug, Args)]
 pub struct SourceArgs {
     /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file with network parameters
@@ -78,7 +78,7 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// These upstreams of a network, and the defaults of all other flags.
+    /// Arguments with these upstreams of a network, and with the defaults of all other flags.
     pub(super) fn of(network: &Network, upstream: Vec<String>) -> Self {
         Self {
             network: network.name.clone(),

@@ -6,15 +6,15 @@ use tokio::signal::ctrl_c;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C and SIGTERM. One that arrives after [`Self::listen`] is kept until it is waited for, so that a service that is still
-/// starting ends in order, with what it has learnt written.
+/// Ctrl-C and SIGTERM. A signal that arrives after [`Self::listen`] stays pending until the program waits for it, so that a service
+/// that is still starting ends in order and writes its data.
 pub(super) struct StopSignal {
     #[cfg(unix)]
     signals: Option<[Signal; 2]>,
 }
 
 impl StopSignal {
-    /// Begins to receive the signals. From here on they no longer end the program by themselves: call this only where
+    /// Begins to receive the signals. From then on a signal does not end the program by itself: call this only where
     /// [`Self::received`] or [`Self::unless`] follows soon.
     #[cfg(unix)]
     pub(super) fn listen() -> Self {
@@ -29,6 +29,7 @@ impl StopSignal {
         Self {}
     }
 
+    /// Waits for a signal.
     pub(super) async fn received(&mut self) {
         #[cfg(unix)]
         if let Some([interrupt, terminate]) = &mut self.signals {

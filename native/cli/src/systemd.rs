@@ -1,4 +1,5 @@
-//! systemd: sockets that it opens, and messages about the state of the program. Outside systemd nothing happens.
+//! systemd: takes over the sockets that systemd has opened, and sends it messages about the state of the program. Without systemd,
+//! these functions do nothing.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +14,7 @@ static SOCKETS: Mutex<Vec<Inherited>> = Mutex::new(Vec::new());
 pub(super) fn take_over() {
     let mut given = listenfd::ListenFd::from_env();
     let taken = (0..given.len()).filter_map(|index| {
-        // A socket of another kind is left at its place.
+        // A socket of another kind is not taken.
         let tcp = given.take_tcp_listener(index).ok().flatten().map(Inherited::Tcp);
         tcp.or_else(|| given.take_unix_listener(index).ok().flatten().map(Inherited::Unix))
     });
@@ -21,7 +22,7 @@ pub(super) fn take_over() {
     SOCKETS.lock().unwrap_or_else(PoisonError::into_inner).extend(taken);
 }
 
-/// The sockets that were taken over, once.
+/// Returns the sockets that were taken over; a second call returns none.
 pub(super) fn sockets() -> Vec<Inherited> {
     std::mem::take(&mut *SOCKETS.lock().unwrap_or_else(PoisonError::into_inner))
 }

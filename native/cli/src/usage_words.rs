@@ -1,4 +1,4 @@
-//! Words for mistakes on the command line, where the library's own are about Rust or would repeat an address.
+//! Rewords errors of clap where its own words are about Rust or would repeat an address.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::config;
 
-/// Texts of the standard library's parsers, and what stands in their place.
+/// Texts of the standard library's parsers, and their replacements.
 const PHRASES: [(&str, &str); 4] = [
     ("invalid digit found in string", "it is not a whole number from 0 on"),
     ("cannot parse integer from empty string", "it is not a number"),
@@ -14,7 +14,7 @@ const PHRASES: [(&str, &str); 4] = [
     ("invalid socket address syntax", "it is not ADDRESS:PORT, such as 127.0.0.1:4446"),
 ];
 
-/// The error as users read it. Addresses in it may hold passwords, and the error may go into a log.
+/// The error as users read it. Addresses are removed, because they may contain passwords and the error may go into a log.
 pub(super) fn reworded(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let error = config::without_values(error, arguments);
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
@@ -35,6 +35,7 @@ pub(super) fn reworded(error: clap::Error, arguments: &[OsString]) -> clap::Erro
     }
     match text == original {
         true => error,
+        // clap adds the prefix again.
         false => clap::Error::raw(error.kind(), text.strip_prefix("error: ").unwrap_or(&text)),
     }
 }

@@ -1,20 +1,21 @@
-//! Moments as people read them.
+//! Times as text in UTC.
 
 /// Seconds of a day.
 const DAY: u64 = 86_400;
 
-/// Days of 400 years of the Gregorian calendar, after which it repeats.
+/// Days of 400 years, after which the Gregorian calendar repeats.
 const CYCLE: u64 = 146_097;
 
 /// Days from 0000-03-01 to 1970-01-01.
 const BEFORE_1970: u64 = 719_468;
 
-/// A moment in seconds since 1970, as `2026-11-27 08:40 UTC`.
+/// A time in seconds since 1970, as `2026-11-27 08:40 UTC`.
 pub(super) fn utc(seconds: u64) -> String {
     let (days, rest) = (seconds / DAY, seconds % DAY);
     let days = days.saturating_add(BEFORE_1970);
     let (cycle, day) = (days / CYCLE, days % CYCLE);
-    // Years begin in March, so that the leap day is the last one.
+    // Years begin in March, so that the leap day is the last one. 4, 100 and 400 years have 1460, 36524 and 146096 days besides
+    // their last leap day; five months from March or August on have 153 days.
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;

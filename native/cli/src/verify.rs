@@ -1,4 +1,4 @@
-//! `rootlight verify`.
+//! `rootlight verify`, which checks a file offline; also reads the networks and JSON files that other commands name.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ use super::args::VerifyArgs;
 use super::error::CommandError;
 use super::print::{say, write};
 
-/// Longest network file, bytes.
+/// Longest network file, in bytes; bounds memory.
 const NETWORK_BYTES: u64 = 1024 * 1024;
 
 /// Checks a file and prints the report. Fails with [`CommandError::Refused`] if a check fails.
@@ -48,7 +48,7 @@ pub(super) fn network_text(name: &str) -> Result<String, CommandError> {
     json_text(bytes).map_err(usage)
 }
 
-/// The text of a file with JSON. Its form is left to whoever reads it.
+/// The text of a file, if it is JSON of any structure.
 pub(super) fn json_text(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|_| "not JSON: it is not text".to_owned())?;
     match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
@@ -57,16 +57,18 @@ pub(super) fn json_text(bytes: Vec<u8>) -> Result<String, String> {
     }
 }
 
+/// Reads the file to verify; `-` is the standard input.
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     if path.as_os_str() == "-" {
         return limited(std::io::stdin().lock(), MAX_INPUT_BYTES as u64).map_err(CommandError::failed);
     }
-    // A shell gives the output of another program as a pipe.
+    // The file may be a pipe, as a shell makes it for the output of another program, so its length is not known in advance.
     File::open(path)
         .and_then(|file| limited(file, MAX_INPUT_BYTES as u64))
         .map_err(|error| CommandError::Failed(format!("{}: {}", path.display(), of_path(&error))))
 }
 
+/// Reads to the end; an error if that is more than `limit` bytes.
 fn limited(from: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,15 +1,15 @@
 //! Addresses as people write them: with a checksum in the case of their letters, or without one.
 //!
-//! EIP-55 has one checksum for all chains. That of RSKIP-60 contains the chain id, so Rootstock's wallets write one account
+//! EIP-55 has one checksum for all chains. The checksum of RSKIP-60 depends on the chain id, so Rootstock's wallets write one account
 //! differently on mainnet and on testnet.
 
 use alloy_primitives::Address;
 use rootlight::consensus::Network;
 
-/// The chains of RSKIP-60: mainnet and testnet.
+/// The chain ids of RSKIP-60: mainnet and testnet.
 const RSKIP60_CHAINS: [u64; 2] = [30, 31];
 
-/// Digits of an address.
+/// Hexadecimal digits of an address.
 const DIGITS: usize = 40;
 
 /// Why a text is no address.
@@ -32,7 +32,7 @@ pub(super) enum AccountError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NamedAccount {
     pub(super) address: Address,
-    /// The chain whose checksum the address has, if it is another one.
+    /// The chain id whose RSKIP-60 checksum the address has, if this is not the chain id of the network.
     pub(super) other_chain: Option<u64>,
 }
 
@@ -44,8 +44,9 @@ impl NamedAccount {
             return Err(AccountError::Digit(wrong));
         }
         let address: Address = digits.parse().map_err(|_| AccountError::Length(digits.len()))?;
-        let has = |one: fn(&u8) -> bool| digits.as_bytes().iter().any(one);
+        let has = |is_kind: fn(&u8) -> bool| digits.as_bytes().iter().any(is_kind);
         let is_checksum_of = |chain| address.to_checksum(chain) == text;
+        // Letters of one case have no checksum.
         let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
         if !mixed || is_checksum_of(None) || is_checksum_of(Some(network.chain_id)) {
             return Ok(Self { address, other_chain: None });

@@ -1,4 +1,4 @@
-//! A proven balance and what it rests on.
+//! A proven balance and the evidence for it, as the light client of the command answers them.
 
 use alloy_primitives::utils::format_ether;
 use alloy_primitives::{Address, B256, U256};
@@ -15,11 +15,12 @@ pub(super) struct BalanceAnswer {
     pub(super) account: Address,
     /// In wei.
     pub(super) balance: U256,
+    /// The block after which the account has the balance.
     pub(super) number: u64,
     pub(super) hash: B256,
     /// Time of the block, in seconds since 1970.
     pub(super) time: u64,
-    pub(super) rests_on: AnswerBasis,
+    pub(super) basis: AnswerBasis,
 }
 
 /// The basis of an answer, as of `rootlight_verification` and `rootlight_checkpoint`.
@@ -27,11 +28,11 @@ pub(super) struct BalanceAnswer {
 pub(super) struct AnswerBasis {
     /// How far the block is verified.
     pub(super) level: String,
-    /// Blocks on top of it.
+    /// Blocks on top of the block.
     pub(super) depth: u64,
-    /// `checkpoint` if a block is trusted.
+    /// How the client started: `checkpoint` if a block is trusted, else another word, such as `work` or `window`.
     pub(super) start: String,
-    /// The block that everything is proven from: a trusted one, or one that work supports.
+    /// Number and hash of the block from which the client verifies: a trusted block, or one that work supports.
     pub(super) first: (u64, B256),
     /// Without a trusted block: the least work that a forgery needs, in hashes.
     pub(super) attack_cost: Option<U256>,
@@ -44,13 +45,14 @@ pub(super) struct AnswerBasis {
 pub(super) struct BitcoinBasis {
     /// `held`, `weak`, `contested` or `unavailable`.
     pub(super) verdict: String,
-    /// Why it is not `held`.
+    /// Why the verdict is not `held`.
     pub(super) reason: Option<String>,
     /// Bitcoin blocks that commit to the block or to one above it.
     pub(super) blocks: u64,
-    /// Seconds since the newest of them was mined.
+    /// Seconds since the newest of these Bitcoin blocks was mined.
     pub(super) age: Option<u64>,
-    /// How many of the newest Bitcoin blocks name the chain, and how many another one.
+    /// How many of the newest Bitcoin blocks have a tag (the merge-mining mark of Rootstock in a coinbase) of this chain, and
+    /// how many a tag of another chain.
     pub(super) tags: (u64, u64),
 }
 
@@ -62,6 +64,7 @@ impl BitcoinBasis {
             reason: status["reason"].as_str().map(str::to_owned),
             blocks: status["blocksAbove"].as_u64()?,
             age: status["newestAge"].as_u64(),
+            // A `kin` tag agrees with this chain, but names a block that is not in it, such as an uncle.
             tags: (tags("own")?.saturating_add(tags("kin")?), tags("foreign")?),
         })
     }
@@ -80,7 +83,7 @@ impl BitcoinBasis {
 /// Why there is no proven balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoBalance {
-    /// Asking again may help.
+    /// The message of the client. A later question may succeed.
     Unproven(String),
     /// The verified chain has no such block.
     NoBlock,
@@ -100,16 +103,18 @@ pub(super) async fn ask_balance(
         ("eth_getBalance", json!([account_text, block])),
     ];
     let mut answers = ask_all(service, &calls).await.into_iter();
+    // A missing answer cannot occur: there is one for each call.
     let mut next = || answers.next().unwrap_or(Err(String::new())).map_err(NoBalance::Unproven);
     let (block, verification, checkpoint) = (next()?, next()?, next()?);
     if block.is_null() {
         return Err(NoBalance::NoBlock);
     }
     let balance = next()?;
-    let unread = || NoBalance::Unproven("an answer has another form than expected".into());
-    read(account, &balance, &block, &verification, &checkpoint).ok_or_else(unread)
+    let malformed = || NoBalance::Unproven("an answer has another form than expected".into());
+    read(account, &balance, &block, &verification, &checkpoint).ok_or_else(malformed)
 }
 
+/// Reads the results of the four requests; `None` if a member is missing or malformed.
 fn read(
     account: Address,
     balance: &Value,
@@ -117,33 +122,33 @@ fn read(
     verification: &Value,
     checkpoint: &Value,
 ) -> Option<BalanceAnswer> {
-    let wide = |value: &Value| value.as_str().and_then(|text| text.parse::<U256>().ok());
-    let hash = |value: &Value| value.as_str().and_then(|text| text.parse::<B256>().ok());
+    let as_u256 = |value: &Value| value.as_str().and_then(|text| text.parse::<U256>().ok());
+    let as_hash = |value: &Value| value.as_str().and_then(|text| text.parse::<B256>().ok());
     let basis = AnswerBasis {
         level: verification["level"].as_str()?.to_owned(),
         depth: quantity(&verification["depth"])?,
         start: verification["start"].as_str()?.to_owned(),
-        first: (quantity(&checkpoint["number"])?, hash(&checkpoint["hash"])?),
-        attack_cost: wide(&verification["attackCost"]),
+        first: (quantity(&checkpoint["number"])?, as_hash(&checkpoint["hash"])?),
+        attack_cost: as_u256(&verification["attackCost"]),
         bitcoin: BitcoinBasis::read(&verification["bitcoin"]),
     };
     Some(BalanceAnswer {
         account,
-        balance: wide(balance)?,
+        balance: as_u256(balance)?,
         number: quantity(&block["number"])?,
-        hash: hash(&block["hash"])?,
+        hash: as_hash(&block["hash"])?,
         time: quantity(&block["timestamp"])?,
-        rests_on: basis,
+        basis,
     })
 }
 
-/// How a run went.
+/// Measures of a run of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunFigures {
     /// Names of the sources that gave proofs of state.
     pub(super) provers: Vec<String>,
     pub(super) milliseconds: u64,
-    /// Bytes of all responses, as text.
+    /// Bytes of all responses of sources, as JSON text.
     pub(super) bytes: u64,
     /// The present, in seconds since 1970.
     pub(super) now: u64,
@@ -157,7 +162,7 @@ impl BalanceAnswer {
 
     /// The JSON object that `--json` prints.
     pub(super) fn to_json(&self, network: &Network, run: &RunFigures) -> Value {
-        let basis = &self.rests_on;
+        let basis = &self.basis;
         json!({
             "network": network.name,
             "chainId": network.chain_id,
@@ -196,8 +201,8 @@ mod tests {
         let first = json!({ "number": "0x1", "hash": hash });
         let answer = read(account, &json!("0xde0b6b3a7640001"), &block, &proof, &first).unwrap();
         assert_eq!(answer.rbtc(), "1.000000000000000001");
-        assert_eq!((answer.number, answer.time, answer.rests_on.depth), (5, 100, 2));
-        assert_eq!(answer.rests_on.attack_cost, Some(U256::from(255)));
+        assert_eq!((answer.number, answer.time, answer.basis.depth), (5, 100, 2));
+        assert_eq!(answer.basis.attack_cost, Some(U256::from(255)));
         for member in ["number", "hash", "timestamp"] {
             let mut less = block.clone();
             less[member] = Value::Null;

@@ -49,7 +49,7 @@ pub enum BlockChoice {
     Number(u64),
 }
 
-/// The text is no block.
+/// The text names no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a block is its number, such as 9000000 or 0x895440, or latest")]
 pub struct BlockChoiceError;
@@ -62,7 +62,7 @@ impl FromStr for BlockChoice {
             return Ok(Self::Latest);
         }
         let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
-        // `from_str_radix` takes a sign.
+        // `from_str_radix` accepts a sign, which a block number does not have.
         if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(BlockChoiceError);
         }

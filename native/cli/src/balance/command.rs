@@ -1,4 +1,5 @@
-//! The run, from the flags to the end of the program.
+//! `rootlight balance` from the flags to the end of the program: opens the sources, starts a light client, waits for the
+//! balance, and prints it or a report.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use super::answer::{BalanceAnswer, RunFigures};
 use super::args::BalanceArgs;
 use super::failure::FailedRun;
 use super::progress::{ProgressLine, Reached, waited_for};
-use super::prove::{LOOK, Prover, Unproven};
+use super::prove::{POLL_INTERVAL, Prover, Unproven};
 use super::sources::{NotedUpstream, SourceNotes};
 use super::text;
 use crate::error::CommandError;
@@ -26,10 +27,10 @@ use crate::service_call::other_chain;
 use crate::stop_signal::StopSignal;
 use crate::{discovery, light, peers, verify};
 
-/// Longest wait at the end for work that cannot be stopped, such as a look-up of a name.
-const LAST_WORK: Duration = Duration::from_millis(500);
+/// Longest wait at the end of the program for blocking work that cannot be stopped, such as a look-up of a name.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Longest wait for an upstream's chain id, after a run that failed.
+/// Longest wait for an upstream's chain id, which the report of a failed run shows.
 const CHAIN_ID_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Proves a balance and prints it.
@@ -50,10 +51,11 @@ pub(crate) fn run(args: &BalanceArgs, is_silent: bool) -> Result<(), CommandErro
     let run = BalanceRun { args, network, account, start, is_silent };
     let runtime = runtime()?;
     let outcome = runtime.block_on(run.prove(upstreams, options));
-    runtime.shutdown_timeout(LAST_WORK);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome
 }
 
+/// One run of the command.
 struct BalanceRun<'a> {
     args: &'a BalanceArgs,
     network: Network,
@@ -66,11 +68,13 @@ struct BalanceRun<'a> {
 enum RunEnd {
     Answered(Box<BalanceAnswer>),
     Failed(Unproven),
+    /// The time of `--for` has passed.
     Late,
     Interrupted,
 }
 
 impl BalanceRun<'_> {
+    /// Proves and prints the balance. `named` are the upstreams of `--upstream`; nodes of the peer-to-peer network are added.
     async fn prove(&self, named: Vec<SharedUpstream>, options: LightOptions) -> Result<(), CommandError> {
         let (started, sources, notes) =
             (Instant::now(), &self.args.sources, Arc::new(SourceNotes::default()));
@@ -115,14 +119,14 @@ impl BalanceRun<'_> {
         }
     }
 
-    /// Shows what is waited for, until the run ends.
+    /// Shows the progress until the run ends.
     async fn wait(&self, prover: &Prover<'_>, notes: &SourceNotes, stop: &mut StopSignal) -> RunEnd {
         let mut line = ProgressLine::to_stderr(self.is_silent);
         let show = async {
             loop {
                 let (status, upstreams) = prover.progress().await;
                 line.show(&waited_for(&Reached::read(&status, &upstreams), prover.finds_nodes, notes));
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         let end = tokio::select! {
@@ -132,6 +136,7 @@ impl BalanceRun<'_> {
                 Err(_) => RunEnd::Late,
             },
             () = stop.received() => RunEnd::Interrupted,
+            // `show` never ends.
             () = show => RunEnd::Late,
         };
         line.clear();
@@ -152,7 +157,7 @@ impl BalanceRun<'_> {
             say!("{}", serde_json::to_string_pretty(&object).map_err(CommandError::failed)?);
             return Ok(());
         }
-        // A block that the user trusts is NUMBER:HASH.
+        // Only a block that the user names is written NUMBER:HASH.
         let is_built_in = self.args.sources.checkpoint.as_deref().is_none_or(|text| !text.contains(':'));
         for line in text::lines(answer, &self.network, &run, is_built_in) {
             say!("{line}");
@@ -166,6 +171,7 @@ impl BalanceRun<'_> {
         let expected = self.network.chain_id;
         let foreign = named.iter().map(|upstream| async move {
             let asked = timeout(CHAIN_ID_TIMEOUT, other_chain(upstream, expected)).await;
+            // An upstream that does not answer, or is of the expected chain, is not listed.
             Some((upstream.name().to_owned(), asked.ok()?.ok()??))
         });
         let foreign = futures::future::join_all(foreign).await;
@@ -182,6 +188,7 @@ impl BalanceRun<'_> {
         }
     }
 
+    /// The error of a run that ended without an answer.
     fn failure(&self, end: &RunEnd) -> String {
         let account = self.account.address;
         match end {

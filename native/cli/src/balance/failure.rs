@@ -1,4 +1,4 @@
-//! The report of a run that proved no balance: its progress, its sources, and advice. One screen.
+//! The report of a run that proved no balance: its progress, its sources, and advice. The report fits on one screen.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::progress::Reached;
 use super::sources::{SourceNote, short_name};
 
-/// How the reason begins if Bitcoin does not support the chain as the user demands.
-pub(super) const MIN_BITCOIN: &str = "--min-bitcoin: ";
+/// The beginning of [`FailedRun::refusal`] if Bitcoin does not support the chain as `--min-bitcoin` demands.
+pub(super) const MIN_BITCOIN_PREFIX: &str = "--min-bitcoin: ";
 
-/// Most sources that are listed.
+/// Most sources that are listed, so that the report fits on a screen of 24 lines.
 const MAX_SOURCES: usize = 8;
 
 /// How a run without an answer ended.
@@ -20,10 +20,11 @@ pub(super) struct FailedRun {
     /// The answer of `rootlight_upstreams`.
     pub(super) upstreams: Value,
     pub(super) notes: BTreeMap<String, SourceNote>,
-    /// Upstreams of another chain, and what they say of it.
+    /// Upstreams of another chain by name, with a text that names their chain.
     pub(super) foreign: BTreeMap<String, String>,
     /// Why the latest question was not answered.
     pub(super) refusal: Option<String>,
+    /// Whether the client discovers nodes of the peer-to-peer network.
     pub(super) finds_nodes: bool,
 }
 
@@ -39,6 +40,7 @@ impl FailedRun {
         lines
     }
 
+    /// How far the run came.
     fn stage(&self) -> String {
         let ((verified, headers), [start, head, _]) = (self.reached.headers(), self.reached.blocks);
         match self.reached.is_synced {
@@ -50,17 +52,18 @@ impl FailedRun {
         }
     }
 
-    /// Each source with the most telling thing that it said.
+    /// Each source with the report of it that explains most: of several reports, the one with the lowest number.
     fn sources(&self) -> Vec<String> {
         let mut said: BTreeMap<&str, (u8, String)> = BTreeMap::new();
         for (name, note) in &self.notes {
             said.insert(name, of_note(note));
         }
         for upstream in self.upstreams.as_array().into_iter().flatten() {
+            // A vacant slot has no node that it could ask.
             let Some(name) = upstream["name"].as_str().filter(|name| !name.ends_with("(vacant)")) else {
                 continue;
             };
-            // A node that is not there, or withholds data, has not lied.
+            // `lie` marks wrong data. A node that is offline or withholds data has a fault that is no lie.
             let faults = upstream["misbehaviour"].as_array().into_iter().flatten();
             let rule = |lie: bool| {
                 let mut of_kind = faults.clone().filter(|fault| (fault["lie"] == true) == lie);
@@ -72,9 +75,9 @@ impl FailedRun {
                 (None, None, Some(fault)) => (3, format!("failed: {fault}")),
                 (None, None, None) => (4, "it was not asked".into()),
             };
-            let known = said.entry(name).or_insert_with(|| report.clone());
-            if report.0 < known.0 {
-                *known = report;
+            let listed = said.entry(name).or_insert_with(|| report.clone());
+            if report.0 < listed.0 {
+                *listed = report;
             }
         }
         for (name, other) in &self.foreign {
@@ -99,7 +102,7 @@ impl FailedRun {
     }
 
     fn advice(&self) -> &'static [&'static str] {
-        if self.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(MIN_BITCOIN)) {
+        if self.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(MIN_BITCOIN_PREFIX)) {
             return &[
                 "--bitcoin URL: another source of Bitcoin's chain, an Electrum server or a Rootlight for its coinbases too",
                 "without --min-bitcoin the balance is printed, with what Bitcoin says of its chain",
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn a_run_that_bitcoin_did_not_support_is_told_of_its_sources() {
         let mut failed = failed(json!({ "synced": true }), json!([]));
-        failed.refusal = Some(format!("{MIN_BITCOIN}no source has shown Bitcoin's chain"));
+        failed.refusal = Some(format!("{MIN_BITCOIN_PREFIX}no source has shown Bitcoin's chain"));
         let text = failed.lines().join("\n");
         assert!(text.contains("--bitcoin URL: ") && !text.contains("--upstream"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! `rootlight balance`: one balance, proven, with what it rests on.
+//! `rootlight balance`: prints one balance with the evidence that proves it.
 //!
 //! | file | contents |
 //! |---|---|

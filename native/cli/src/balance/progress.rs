@@ -15,11 +15,13 @@ const LINES_APART: Duration = Duration::from_secs(3);
 /// Most characters of a line on a terminal. A line that the terminal wraps could not be replaced.
 const COLUMNS: usize = 100;
 
-/// A line that each change replaces on a terminal. Where stderr is no terminal, further lines follow at intervals.
+/// The progress on stderr. On a terminal, each change replaces the line; elsewhere, further lines follow at intervals.
 pub(super) struct ProgressLine<W: Write> {
     out: W,
+    /// Whether the output is a terminal, whose line is replaced.
     rewrites: bool,
     is_silent: bool,
+    /// The line that was written last, and when.
     shown: Option<(Instant, String)>,
 }
 
@@ -66,6 +68,7 @@ pub(super) struct Reached {
     pub(super) blocks: [u64; 3],
     /// Whether the head was reached.
     pub(super) is_synced: bool,
+    /// Headers per second.
     rate: u64,
     seconds_left: Option<u64>,
 }

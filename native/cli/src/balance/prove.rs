@@ -1,4 +1,4 @@
-//! Waits for the head, and asks for the balance until it is proven.
+//! Waits until the light client has verified the head, and asks it for the balance until the balance is proven.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,20 +11,21 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{BalanceAnswer, NoBalance, ask_balance};
 use super::args::BlockChoice;
-use super::failure::MIN_BITCOIN;
+use super::failure::MIN_BITCOIN_PREFIX;
 use crate::service_call::ask;
 
-/// Interval between two looks at the progress.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+/// Interval between two requests for the progress.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// For how long all sources may fail, without a header in between, before the run ends. Nodes that fail are replaced where
-/// nodes are found.
+/// For how long all sources may fail, without a new header, before the run ends. A run that discovers nodes
+/// ([`Prover::finds_nodes`]) does not end, because other nodes replace those that fail.
 const FAULT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Questions for the balance before the run ends, if no new source is found.
+/// How often the balance is asked for before the run ends, unless the run discovers nodes.
 const TRIES: u32 = 5;
 
-/// Pause after a question that failed; it doubles up to [`LONGEST_PAUSE`]. The head moves, and nodes write their states late.
+/// Pause after a question that failed; the pause doubles up to [`LONGEST_PAUSE`]. A later question may succeed, because the
+/// head moves, and nodes write the states of new blocks late.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Longest pause between two questions.
@@ -35,11 +36,12 @@ pub(super) struct Prover<'a> {
     pub(super) service: &'a LightService,
     pub(super) account: Address,
     pub(super) block: BlockChoice,
-    /// Whether nodes are found, which take each other's place.
+    /// Whether the client discovers nodes of the peer-to-peer network, which replace nodes that fail.
     pub(super) finds_nodes: bool,
     /// Whether Bitcoin must support the chain.
     pub(super) demands_bitcoin: bool,
-    /// Whether blocks must be below others, or below Bitcoin's.
+    /// Whether the flags demand blocks above the one that is asked about: of this chain (`--min-depth`), or Bitcoin blocks
+    /// that commit to it (`--min-bitcoin` above 0).
     pub(super) demands_age: bool,
     /// Why the latest question was not answered.
     pub(super) refusal: Mutex<Option<String>>,
@@ -63,7 +65,7 @@ impl Prover<'_> {
         (of("rootlight_syncStatus").await, of("rootlight_upstreams").await)
     }
 
-    /// Proves the balance. Ends only with an answer while nodes are found.
+    /// Proves the balance. While the client discovers nodes, only an answer, or a block that does not exist, ends the loop.
     pub(super) async fn prove(&self) -> Result<BalanceAnswer, Unproven> {
         self.reach_head().await?;
         let mut pause = FIRST_PAUSE;
@@ -82,8 +84,8 @@ impl Prover<'_> {
         Err(Unproven::State)
     }
 
-    /// The block to ask about: the chosen block. If the newest block was chosen and the flags demand an age, the newest block
-    /// that is old enough.
+    /// The block to ask about: the block that the user chose. If it is `latest` and the flags demand blocks above, the newest
+    /// block that has enough of them.
     fn chosen(&self) -> BlockChoice {
         match (self.block, self.service.newest_allowed()) {
             (BlockChoice::Latest, Some(number)) if self.demands_age => BlockChoice::Number(number),
@@ -93,7 +95,8 @@ impl Prover<'_> {
 
     /// Waits until the head is verified, and until Bitcoin supports it if that is demanded.
     async fn reach_head(&self) -> Result<(), Unproven> {
-        // Sources are tried again and again, so a moment without a fault does not show that a source works. A new header does.
+        // The client tries each source again after a pause, so a moment without a fault does not show that a source works. A new
+        // header shows it.
         let (mut failing, mut head) = (None::<Instant>, Value::Null);
         let mut changes = self.service.changes();
         loop {
@@ -103,7 +106,7 @@ impl Prover<'_> {
                 return Ok(());
             }
             if let Some(reason) = bitcoin["reason"].as_str().filter(|_| self.demands_bitcoin) {
-                self.refuse(format!("{MIN_BITCOIN}{reason}"));
+                self.refuse(format!("{MIN_BITCOIN_PREFIX}{reason}"));
             }
             let reached = status["currentBlock"].take();
             if reached != head {
@@ -116,10 +119,10 @@ impl Prover<'_> {
             if failing.is_some_and(|since| since.elapsed() >= FAULT_PATIENCE) && !self.finds_nodes {
                 return Err(Unproven::Chain);
             }
-            // A head that is reached is seen at once.
+            // A new head ends the wait early.
             match &mut changes {
-                Some(changes) => drop(timeout(LOOK, changes.changed()).await),
-                None => sleep(LOOK).await,
+                Some(changes) => drop(timeout(POLL_INTERVAL, changes.changed()).await),
+                None => sleep(POLL_INTERVAL).await,
             }
         }
     }

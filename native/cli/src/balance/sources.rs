@@ -1,4 +1,4 @@
-//! Names, responses and errors of the sources of a run.
+//! The sources of a run, with their responses and errors: upstreams are wrapped, so that each response is noted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,11 @@ use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::Value;
 
-/// Most sources that are remembered. An upstream slot asks one found node after the other, so their number has no other
-/// limit.
+/// Most sources whose responses are noted. An upstream slot asks one discovered node after the other, so nothing else bounds
+/// their number.
 const MAX_SOURCES: usize = 64;
 
+/// The latest responses of one source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SourceNote {
     /// The latest response to a request for a proof of state; an error is its text.
@@ -30,6 +31,7 @@ struct NotesState {
     sources: BTreeMap<String, SourceNote>,
     /// The sources of the proofs of state that are under way, one entry for each request.
     asked: Vec<String>,
+    /// Bytes of all responses, as JSON text.
     bytes: u64,
 }
 
@@ -66,23 +68,24 @@ impl SourceNotes {
         let state = self.state();
         let all: Vec<&String> =
             state.sources.iter().filter(|(_, note)| gave(note)).map(|(name, _)| name).collect();
-        let right: Vec<&String> = all.iter().copied().filter(|name| !is_refuted(upstreams, name)).collect();
-        let named = if right.is_empty() { all } else { right };
+        let unrefuted: Vec<&String> =
+            all.iter().copied().filter(|name| !is_refuted(upstreams, name)).collect();
+        let named = if unrefuted.is_empty() { all } else { unrefuted };
         named.into_iter().cloned().collect()
     }
 
-    /// A source of a proof of state that is under way.
+    /// The source that was asked last for a proof of state, and has not answered yet.
     pub(super) fn asked(&self) -> Option<String> {
         self.state().asked.last().cloned()
     }
 
-    /// Bytes of all responses, as text.
+    /// Bytes of all responses, as JSON text.
     pub(crate) fn bytes(&self) -> u64 {
         self.state().bytes
     }
 }
 
-/// A request for a proof of state that is under way.
+/// A request for a proof of state that is under way; dropping it removes the entry of [`NotesState::asked`].
 struct AskedForState<'a> {
     notes: &'a SourceNotes,
     name: &'a str,
@@ -116,7 +119,7 @@ impl NotedUpstream {
         Arc::new(Self { inner, notes })
     }
 
-    /// The present node; `None` while no node fills the slot.
+    /// The name of the node that is asked now; `None` while no node fills the slot.
     fn source(&self) -> Option<String> {
         match self.inner.current_source() {
             None => Some(self.inner.name().to_owned()),
@@ -129,6 +132,7 @@ fn asks_for_state(request: &UpstreamRequest) -> bool {
     is_of_state(request.method)
 }
 
+/// Whether a method of an upstream returns a proof of state.
 fn is_of_state(method: &str) -> bool {
     method.ends_with("getProof") || method.ends_with("Witness")
 }
@@ -136,11 +140,11 @@ fn is_of_state(method: &str) -> bool {
 /// Whether a proof of state by the source of this name was refuted, by the answer of `rootlight_upstreams`.
 fn is_refuted(upstreams: &Value, name: &str) -> bool {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let is_of_state = |fault: &Value| fault["method"].as_str().is_some_and(is_of_state);
+    let is_about_state = |fault: &Value| fault["method"].as_str().is_some_and(is_of_state);
     list(upstreams)
         .iter()
         .filter(|upstream| upstream["name"] == name)
-        .any(|upstream| list(&upstream["misbehaviour"]).iter().any(is_of_state))
+        .any(|upstream| list(&upstream["misbehaviour"]).iter().any(is_about_state))
 }
 
 impl Upstream for NotedUpstream {

@@ -1,4 +1,4 @@
-//! A proven balance as text.
+//! A proven balance as the lines that `rootlight balance` prints.
 
 use rootlight::consensus::Network;
 use rootlight_limits::sanitize::cell;
@@ -7,6 +7,7 @@ use super::answer::{AnswerBasis, BalanceAnswer, BitcoinBasis, RunFigures};
 use super::sources::short_name;
 use crate::rbtc::in_rbtc;
 
+/// The lines of a balance. `is_built_in` says that a trusted block, if there is one, is a checkpoint of the program.
 pub(super) fn lines(
     answer: &BalanceAnswer,
     network: &Network,
@@ -21,7 +22,7 @@ pub(super) fn lines(
         line("block", format!("{} {}", answer.number, answer.hash)),
         line("age", age(answer.time, run.now)),
     ];
-    lines.extend(rests_on(&answer.rests_on, is_built_in));
+    lines.extend(basis_lines(&answer.basis, is_built_in));
     let provers: Vec<String> = run.provers.iter().map(|name| cell(short_name(name)).to_string()).collect();
     lines.push(line("proof", format!("from {}", provers.join(", "))));
     let (seconds, tenths) = (run.milliseconds / 1_000, run.milliseconds % 1_000 / 100);
@@ -29,7 +30,8 @@ pub(super) fn lines(
     lines
 }
 
-fn rests_on(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
+/// The lines about the evidence for a balance.
+fn basis_lines(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
     let (number, hash) = basis.first;
     let blocks = if basis.depth == 1 { "block" } else { "blocks" };
     let start = match (basis.start.as_str(), number) {
@@ -59,6 +61,7 @@ fn bitcoin_line(basis: &BitcoinBasis) -> String {
             format!("{count} blocks commit to this one or one above it, the newest {} min ago", age / 60)
         }
     };
+    // The tags are those of the newest 72 Bitcoin blocks, as `rootlight_verification` counts them.
     let (this, other) = basis.tags;
     let reason = basis.reason.as_deref().map(|reason| format!("; {}", cell(reason))).unwrap_or_default();
     let verdict = cell(&basis.verdict);
@@ -72,6 +75,7 @@ fn line(label: &str, text: String) -> String {
 /// The age of a block, whose time may be ahead of this machine's clock.
 fn age(time: u64, now: u64) -> String {
     let seconds = now.saturating_sub(time);
+    // A larger unit begins at five of it, so that rounding down does not distort the age.
     match seconds {
         0 if time > now => format!("{} s in the future by this machine's clock", time - now),
         0..=299 => format!("{seconds} s"),
@@ -95,7 +99,7 @@ mod tests {
             number: 9_440_450,
             hash: B256::repeat_byte(0x11),
             time: 1_795_000_000,
-            rests_on: AnswerBasis {
+            basis: AnswerBasis {
                 level: "verified".into(),
                 depth: 0,
                 start: start.into(),
@@ -140,7 +144,7 @@ took      3.2 s, 2203512 bytes of responses",
     fn each_start_says_what_is_trusted() {
         let first = "22".repeat(32);
         let start =
-            |start, number, cost, is_built_in| rests_on(&answer(start, number, cost).rests_on, is_built_in);
+            |start, number, cost, is_built_in| basis_lines(&answer(start, number, cost).basis, is_built_in);
         assert_eq!(start("checkpoint", 0, None, true)[1], format!("start     block 0 0x{first}, genesis"));
         let shown = format!("start     block 0 0x{first}, which the upstreams show and nothing proves");
         assert_eq!(start("upstream", 0, None, true)[1], shown);

@@ -1,4 +1,5 @@
-//! Sources of Bitcoin's chain, each by itself: the newest block, the way from the built-in checkpoint to it, coinbases.
+//! The steps of the doctor about sources of Bitcoin's chain, one step for each source: its newest block, whether its headers
+//! lead from the built-in checkpoint to that block, and coinbases.
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use tokio::time::{Instant, timeout_at};
 use super::plan::DoctorPlan;
 use super::report::{DoctorStep, StepOutcome, StepSubject};
 
-/// Newest headers by which a source without coinbases is compared with the others: from such a source all headers would take
-/// thousands of requests.
-const COMPARED: u32 = 10;
+/// How many of its newest headers a source without coinbases is compared by with the other sources: fetching all headers
+/// would take thousands of requests to such a source.
+const COMPARED_HEADERS: u32 = 10;
 
-/// Blocks by which a source may be behind the others: one that was just found, and one more.
+/// Blocks by which a source may be behind the others: one that was just mined, and one more.
 const MAX_BEHIND: u32 = 2;
 
 const HELP: &str = "name other sources with --bitcoin URL; an Electrum server with a certificate of its own needs tcp://, and a \
@@ -25,17 +26,17 @@ const HELP: &str = "name other sources with --bitcoin URL; an Electrum server wi
 
 /// Headers and coinbases that one source of Bitcoin's chain has shown.
 struct Shown {
-    /// Height and time of its newest block.
+    /// Height of the source's newest block, and its time in seconds since 1970.
     tip: (u32, u32),
-    /// Its chain, if it gave all headers above the checkpoint.
+    /// The source's chain, if the source gave all headers above the checkpoint.
     chain: Option<BitcoinChain>,
-    /// Which headers link to what, in words.
+    /// A sentence that says which headers link to which.
     linked: String,
-    /// Coinbases that are proven, and those that were asked for.
+    /// The number of coinbases that are proven, and of those that were requested.
     coinbases: Option<(usize, usize)>,
 }
 
-/// Tries each source.
+/// Tries each source. Those that offer coinbases come first, because the others are compared with their chain.
 pub(super) async fn sources(plan: &DoctorPlan, until: Instant) -> Vec<DoctorStep> {
     let Some(network) = plan.network.bitcoin else { return Vec::new() };
     let now = unix_time().saturating_sub(plan.behind);
@@ -44,11 +45,11 @@ pub(super) async fn sources(plan: &DoctorPlan, until: Instant) -> Vec<DoctorStep
         let shown = timeout_at(until, shown(&source, network, known, now)).await;
         (source, started, shown.unwrap_or_else(|_| Err("it took too long".into())))
     };
-    let (full, rest): (Vec<_>, Vec<_>) =
+    let (with_coinbases, without): (Vec<_>, Vec<_>) =
         plan.bitcoin.iter().cloned().partition(|source| source.offers_coinbases());
-    let mut all = join_all(full.into_iter().map(|source| read(source, None))).await;
+    let mut all = join_all(with_coinbases.into_iter().map(|source| read(source, None))).await;
     let heaviest = heaviest(all.iter().filter_map(|(_, _, shown)| shown.as_ref().ok()?.chain.as_ref()), now);
-    all.extend(join_all(rest.into_iter().map(|source| read(source, heaviest.clone()))).await);
+    all.extend(join_all(without.into_iter().map(|source| read(source, heaviest.clone()))).await);
     let newest = all.iter().filter_map(|(_, _, shown)| Some(shown.as_ref().ok()?.tip.0)).max();
     let step = |(source, started, shown): (Arc<BitcoinSource>, Instant, Result<Shown, String>)| {
         step(plan, source.name(), started, shown, newest.unwrap_or_default(), now)
@@ -58,15 +59,17 @@ pub(super) async fn sources(plan: &DoctorPlan, until: Instant) -> Vec<DoctorStep
 
 /// The chain with the most work of those that sources show.
 fn heaviest<'a>(mut shown: impl Iterator<Item = &'a BitcoinChain>, now: u64) -> Option<BitcoinChain> {
-    let mut all = shown.next()?.clone();
+    let mut merged = shown.next()?.clone();
     for other in shown {
         let headers = (other.lowest()..=other.tip().height).filter_map(|height| other.header_at(height));
-        // Headers of a source that left the others long ago do not link.
-        headers.for_each(|header| _ = all.insert(&header, now));
+        // Headers of a source that left the other sources' chain below the checkpoint do not link, and are ignored.
+        headers.for_each(|header| _ = merged.insert(&header, now));
     }
-    Some(all)
+    Some(merged)
 }
 
+/// Reads what one source shows: all headers and the coinbases, or its newest headers alone if another source has shown the chain
+/// `known`.
 async fn shown(
     source: &BitcoinSource,
     network: BitcoinNetwork,
@@ -84,8 +87,8 @@ async fn shown(
         let tip = (chain.tip().height, chain.tip().time);
         return Ok(Shown { tip, chain: Some(chain), linked, coinbases });
     };
-    let from = tip.saturating_sub(COMPARED - 1).max(network.checkpoint.height.saturating_add(1));
-    let headers = source.headers(from, COMPARED).await.map_err(words)?;
+    let from = tip.saturating_sub(COMPARED_HEADERS - 1).max(network.checkpoint.height.saturating_add(1));
+    let headers = source.headers(from, COMPARED_HEADERS).await.map_err(words)?;
     for header in &headers {
         known.insert(header, now).map_err(|error| error.to_string())?;
     }
@@ -97,7 +100,7 @@ async fn shown(
     Ok(Shown { tip, chain: None, linked, coinbases: None })
 }
 
-/// Asks for the coinbases whose tags are judged, and proves them.
+/// Requests the coinbases whose tags are judged, and proves them. Returns how many are proven, and how many were requested.
 async fn coinbases(source: &BitcoinSource, chain: &BitcoinChain) -> Result<(usize, usize), String> {
     let mut follower = BitcoinFollower::resume(chain.clone());
     let wanted = follower.missing_coinbases();
@@ -111,6 +114,7 @@ async fn coinbases(source: &BitcoinSource, chain: &BitcoinChain) -> Result<(usiz
     Ok((proven, wanted.len()))
 }
 
+/// The step of one source. `newest` is the greatest height that any source has shown.
 fn step(
     plan: &DoctorPlan,
     source: &str,
@@ -133,6 +137,7 @@ fn step(
         None => seen.push_str("; it offers no coinbases"),
     }
     let behind = newest.saturating_sub(height);
+    // `BitcoinChain::tip` has time 0 while the chain has no block above its checkpoint.
     let fault = if time == 0 {
         Some("it shows no block above the built-in one".to_owned())
     } else if behind > MAX_BEHIND {

@@ -1,4 +1,5 @@
-//! Headers, head and state, by a light client.
+//! The steps of the doctor about headers, head and state: each source of the chain gets a light client of its own, which asks
+//! no other source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,30 +16,33 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::plan::DoctorPlan;
 use super::report::{DoctorStep, StepOutcome, StepSubject};
 use super::tags;
-use super::waits::{HeaderProgress, LOOK, Waits};
+use super::waits::{HeaderProgress, POLL_INTERVAL, Waits};
 use crate::balance::sources::{NotedUpstream, SourceNotes, short_name};
 use crate::service_call::{ask, other_chain, quantity};
 
 /// The Bridge contract, which has an account on every network.
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
-/// Headers after which a further start is not followed: enough to see how fast they come.
+/// Headers after which a further start is not followed: enough to measure how fast they arrive.
 const SAMPLED_HEADERS: u64 = 10_000;
 
 /// Longest wait for one answer of the light client.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Tries of the proof of state, and the pause between them: the head moves, and peers are replaced.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(2);
+/// How often the proof of state is requested before the step fails. A later try may succeed, because the head moves and peers
+/// are replaced.
+const STATE_TRIES: u32 = 5;
+/// Pause between two tries.
+const STATE_PAUSE: Duration = Duration::from_secs(2);
 
+/// The step that requests an upstream's chain id.
 pub(super) async fn chain_id(plan: &DoctorPlan, upstream: &SharedUpstream) -> DoctorStep {
     let started = Instant::now();
     let id = plan.network.chain_id;
     let (outcome, seen) = match other_chain(upstream, id).await {
         Ok(None) => (StepOutcome::Ok, format!("chain id {id}")),
         Ok(Some(other)) => (StepOutcome::Failed, other),
-        // Peers are not asked for it, so a recording of them has none.
+        // The peer-to-peer protocol has no request for the chain id, so a recording of peers has no response.
         Err(error @ UpstreamError::NotRecorded(_)) => (StepOutcome::Skipped, error.to_string()),
         Err(error) => (StepOutcome::Failed, error.to_string()),
     };
@@ -85,7 +89,7 @@ pub(super) async fn read(
     ReadChain { steps, head: block }
 }
 
-/// Whether one node proves an account at a head that other sources lead to.
+/// The step of one node: whether it proves an account, from a start that other sources have verified.
 pub(super) async fn state_server(
     plan: &DoctorPlan,
     upstream: SharedUpstream,
@@ -107,7 +111,7 @@ pub(super) async fn state_server(
     )
 }
 
-/// The start for the report.
+/// The start as the report shows it.
 fn start_details(start: &LightStart) -> Value {
     match start {
         LightStart::At(block) => json!({ "kind": "checkpoint", "number": block.number, "hash": block.hash }),
@@ -116,8 +120,9 @@ fn start_details(start: &LightStart) -> Value {
     }
 }
 
-/// A light client of some upstreams.
+/// A light client of the upstreams of one source.
 struct ChainReader<'a> {
+    /// The name of the source in the report.
     source: &'a str,
     start: LightStart,
     service: LightService,
@@ -138,7 +143,7 @@ impl<'a> ChainReader<'a> {
         let noted =
             upstreams.into_iter().map(|upstream| NotedUpstream::wrap(upstream, notes.clone())).collect();
         let options = LightOptions {
-            // Blocks of a recording are old, and regtest mines when it is told to.
+            // Blocks of a recording are old, and regtest mines on request only.
             max_age: if recorded || plan.is_idle { 0 } else { MAX_AGE },
             message_timeout: ANSWER_TIMEOUT,
             bitcoin: bitcoin.to_vec(),
@@ -163,21 +168,22 @@ impl<'a> ChainReader<'a> {
         self.ask("rootlight_upstreams", json!([])).await.unwrap_or_default()
     }
 
-    /// Waits until the head is reached or so many headers are verified, synchronization stops, or the time is over.
-    async fn headers(&self, most: u64) -> DoctorStep {
+    /// Waits until the head is reached or `enough` headers are verified, synchronization stops, or the time is over.
+    async fn headers(&self, enough: u64) -> DoctorStep {
         let started = Instant::now();
         let mut waits = Waits::default();
         let reach = async {
             loop {
                 let (status, upstreams) = (self.status().await, self.upstreams().await);
                 let reached = HeaderProgress::read(&status);
-                if status["synced"] == true || !status["fault"].is_null() || reached.verified() >= most {
+                if status["synced"] == true || !status["fault"].is_null() || reached.verified() >= enough {
                     return;
                 }
                 waits.count(&reached, &upstreams);
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
+        // The status below says how far the wait has come.
         let _ = timeout_at(self.until, reach).await;
         let (status, upstreams) = (self.status().await, self.upstreams().await);
         let reached = HeaderProgress::read(&status);
@@ -215,7 +221,7 @@ impl<'a> ChainReader<'a> {
         )
     }
 
-    /// The head as callers get it.
+    /// The step of the verified head, as callers of a light client get it.
     async fn head(&self) -> (DoctorStep, Option<Checkpoint>) {
         let started = Instant::now();
         let (outcome, seen, details) = match self.ask("eth_getBlockByNumber", json!(["latest", false])).await
@@ -239,15 +245,15 @@ impl<'a> ChainReader<'a> {
         (step, block)
     }
 
-    /// A balance at the head, proven.
+    /// The step that proves a balance at the head.
     async fn state(&self, head: &str) -> DoctorStep {
         let started = Instant::now();
         let mut answer = Err(String::new());
-        for tried in 0..TRIES {
+        for tried in 0..STATE_TRIES {
             if tried > 0 {
-                sleep(PAUSE).await;
+                sleep(STATE_PAUSE).await;
             }
-            // The head that callers get may be another one by now; its state is the one that nodes have.
+            // On a later try the head may be another block, and nodes have the state of the newest blocks only.
             let block = if tried == 0 { head } else { "latest" };
             answer = self.ask("eth_getBalance", json!([BRIDGE, block])).await;
             if answer.is_ok() || Instant::now() >= self.until {
@@ -273,7 +279,7 @@ impl<'a> ChainReader<'a> {
     }
 }
 
-/// Why upstreams are left alone, and what they were caught with.
+/// For each upstream its latest fault, or why it is not asked for now.
 fn complaints(upstreams: &Value) -> impl Iterator<Item = String> + '_ {
     let upstreams = upstreams.as_array().into_iter().flatten();
     upstreams.filter_map(|upstream| {

@@ -1,4 +1,4 @@
-//! `rootlight doctor`: tries each step of reading the chain.
+//! `rootlight doctor` from its flags to its exit code: makes the plan, runs [`examine`], prints the steps and writes the report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::{bitcoin, discovery, verify};
 /// Tries all steps, prints them, and writes the report.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
     let plan = plan(args)?;
-    let mut tell = |step: &DoctorStep| {
+    let mut print = |step: &DoctorStep| {
         if !args.json {
             say!("{}", text(step));
         }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         };
         let named: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
         let upstreams = plan.upstreams.iter().cloned().chain(named).collect();
-        examine(&DoctorPlan { upstreams, ..plan }, &mut tell).await.map_err(CommandError::failed)
+        examine(&DoctorPlan { upstreams, ..plan }, &mut print).await.map_err(CommandError::failed)
     })?;
     let json = serde_json::to_string_pretty(&report).map_err(CommandError::failed)?;
     if args.json {
@@ -89,7 +89,7 @@ fn plan(args: &DoctorArgs) -> Result<DoctorPlan, CommandError> {
     })
 }
 
-/// The start that is named, or the default one and that at the built-in checkpoint.
+/// The start that `--checkpoint` names; without the flag, the default start and the one at the built-in checkpoint.
 fn starts(named: Option<&str>, network: &Network) -> Result<Vec<LightStart>, CommandError> {
     let floor = SyncOptions::default().work_floor;
     let at = |text: Option<&str>| start(text, network, floor, unix_time());
@@ -100,7 +100,7 @@ fn starts(named: Option<&str>, network: &Network) -> Result<Vec<LightStart>, Com
     Ok(starts)
 }
 
-/// The plan that tries a report again.
+/// The plan that repeats the run of a report.
 fn replayed(plan: DoctorPlan, file: &Path, config: &HttpConfig) -> Result<DoctorPlan, CommandError> {
     let usage = |text: String| CommandError::Usage(format!("--replay {}: {text}", file.display()));
     let former = FormerRun::read(file).map_err(usage)?;
@@ -125,7 +125,7 @@ fn replayed(plan: DoctorPlan, file: &Path, config: &HttpConfig) -> Result<Doctor
     })
 }
 
-/// The hosts to ask for nodes. There are none if the user names other sources and the network has none.
+/// The hosts to ask for nodes. A network without boot hosts is an error, unless the user names other sources.
 fn boot_hosts(args: &DoctorArgs, network: &Network) -> Result<Vec<BootHost>, CommandError> {
     if PeerNetwork::of(network).is_none() && !args.peer.is_empty() {
         return discovery::peer_network(network).map(|_| Vec::new());
@@ -136,6 +136,7 @@ fn boot_hosts(args: &DoctorArgs, network: &Network) -> Result<Vec<BootHost>, Com
     }
 }
 
+/// The line of a step, with advice in a second line.
 fn text(step: &DoctorStep) -> String {
     let mark = match step.outcome {
         StepOutcome::Ok => "ok     ",
@@ -152,6 +153,7 @@ fn text(step: &DoctorStep) -> String {
     text
 }
 
+/// The outcome of the command; `quiet` prints no line about a success.
 fn conclude(report: &DoctorReport, quiet: bool) -> Result<(), CommandError> {
     if !report.proven_by.is_empty() {
         if !quiet {

@@ -1,4 +1,5 @@
-//! The order of the steps, and who is asked.
+//! Runs the steps of a [`DoctorPlan`]: finds nodes, then reads the chain from peers and from each upstream at the same time, and
+//! collects the steps in a [`DoctorReport`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,24 +21,26 @@ use super::report::{DialledNode, DoctorReport, DoctorStep, PEERS, StepOutcome, S
 use super::{bitcoin, chain, nodes};
 use crate::source_args::starts_at_shown_block;
 
-/// Most nodes that are found and asked at a time.
+/// Most discovered nodes that the light client of the peers asks at a time.
 const SLOTS: usize = 4;
 
-/// Share of the time that finding nodes takes at most.
+/// Finding nodes takes at most one part in this many of the time, as the help of `--for` says.
 const FINDING_SHARE: u32 = 3;
 
-/// Names of the folders of recordings, before a number.
+/// Prefix of the folder of an upstream's recording, before its number in the plan.
 pub(super) const UPSTREAM: &str = "upstream-";
+/// The same for a node that is tried by itself.
 pub(super) const STATE_SERVER: &str = "state-server-";
+/// The same for a source of Bitcoin's chain.
 pub(super) const BITCOIN: &str = "bitcoin-";
 
 /// The file in the folder of a Bitcoin source.
 pub(super) const BITCOIN_FILE: &str = "bitcoin.json";
 
-/// The steps of peers, or of one upstream.
+/// The steps of one source, which all sources run at the same time.
 type SourceSteps<'a> = LocalBoxFuture<'a, Vec<DoctorStep>>;
 
-/// Why nothing was tried.
+/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {
@@ -52,8 +55,8 @@ pub enum DoctorError {
     Bitcoin(std::io::Error),
 }
 
-/// Tries all steps, and tells of each when it ends; those of peers and of the upstreams go on at the same time. Must be
-/// called inside a runtime.
+/// Tries all steps, and calls `tell` with each. The steps of peers and of the upstreams run at the same time. Must be called
+/// inside a runtime.
 ///
 /// # Errors
 /// [`DoctorError`]; a step that fails is no error.
@@ -99,7 +102,7 @@ pub async fn examine(
     })
 }
 
-/// Our identity to nodes: a new one each time, because a node admits one connection of each key.
+/// An identity towards nodes: a new one for each use, because a node admits one connection of each key.
 fn identity(plan: &DoctorPlan) -> Result<Arc<Identity>, IdentityError> {
     let genesis = match plan.starts.first() {
         // A chain of tests may have another block 0 than its network's.
@@ -110,7 +113,7 @@ fn identity(plan: &DoctorPlan) -> Result<Arc<Identity>, IdentityError> {
     Ok(Arc::new(identity.within(plan.limits.clone())))
 }
 
-/// The steps of reading the chain from peers: those that are named, and some of those that were found.
+/// The steps of reading the chain from peers: from the named nodes and some discovered nodes.
 fn by_peers<'a>(
     plan: &'a DoctorPlan,
     finder: Option<Finder>,
@@ -139,6 +142,7 @@ fn by_peers<'a>(
     let alone = state_servers(plan, recordings)?;
     Ok(Box::pin(async move {
         let ReadChain { mut steps, head } = chain::read(plan, PEERS, (&plan.starts, upstreams), until).await;
+        // Each state server is tried from the verified head, so that it need not send the headers below.
         let first = head.map(LightStart::At).or(plan.starts.first().copied());
         let one = |(upstream, start)| chain::state_server(plan, upstream, start, until);
         steps.extend(join_all(alone.into_iter().zip(first.into_iter().cycle()).map(one)).await);
@@ -178,7 +182,8 @@ async fn by_upstream(plan: &DoctorPlan, upstreams: Vec<SharedUpstream>, until: I
     steps
 }
 
-/// The starts for some upstreams: those of the plan, or as of `rootlight light` the block 0 that they show.
+/// The starts for some upstreams: those of the plan, or the block 0 that the upstreams show where `rootlight light` starts there
+/// too.
 async fn starts(plan: &DoctorPlan, upstreams: &[SharedUpstream]) -> Vec<LightStart> {
     if starts_at_shown_block(&plan.network.name, plan.checkpoint.as_deref())
         && let Ok(block) = first_block(&plan.network, upstreams).await
@@ -205,14 +210,15 @@ fn proven_by(steps: &[DoctorStep]) -> Vec<String> {
     proven
 }
 
-/// The recordings that were begun.
+/// The recordings that this run has begun.
 struct Recordings<'a> {
     plan: &'a DoctorPlan,
+    /// The folder of each recording.
     begun: Vec<(PathBuf, Arc<Recording>)>,
 }
 
 impl Recordings<'_> {
-    /// Records these upstreams below this name, if recordings are wanted.
+    /// Returns the upstreams as ones that record into a folder of this name, or unchanged if the plan wants no recordings.
     fn record(
         &mut self,
         name: &str,
@@ -226,20 +232,20 @@ impl Recordings<'_> {
         Ok(upstreams.into_iter().map(record).collect())
     }
 
-    /// Completes all recordings; returns the folders of those that are whole.
+    /// Completes all recordings; returns the folders of those that are complete.
     fn finish(self) -> Result<Vec<String>, DoctorError> {
-        let mut whole = Vec::new();
+        let mut complete = Vec::new();
         for (source, number) in self.plan.bitcoin.iter().zip(1_u32..) {
             let Some(folder) = &self.plan.recordings else { break };
             let folder = folder.join(format!("{BITCOIN}{number}"));
             source.write_recording(&folder.join(BITCOIN_FILE)).map_err(DoctorError::Bitcoin)?;
-            whole.push(folder.display().to_string());
+            complete.push(folder.display().to_string());
         }
         for (folder, recording) in self.begun {
             if recording.finish()? {
-                whole.push(folder.display().to_string());
+                complete.push(folder.display().to_string());
             }
         }
-        Ok(whole)
+        Ok(complete)
     }
 }

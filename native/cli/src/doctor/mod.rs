@@ -2,10 +2,10 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `plan`, `examine` | what is tried; the order of the steps, and who is asked |
+//! | `plan`, `examine` | sources and limits of a check; the run of its steps |
 //! | `nodes` | boot hosts, discovery, handshakes |
-//! | `chain`, `waits` | headers, head and state, by a light client of peers or of one upstream; what it waits for |
-//! | `bitcoin`, `tags` | sources of Bitcoin's chain; what it says of this one |
+//! | `chain`, `waits` | headers, head and state, by a light client of peers or of one upstream; the reasons of its waits |
+//! | `bitcoin`, `tags` | sources of Bitcoin's chain; the tags of this chain in Bitcoin's blocks |
 //! | `report`, `replay` | the steps and the report; a report that is tried again from its recordings |
 //! | `command` | `rootlight doctor` |
 

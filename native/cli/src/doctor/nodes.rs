@@ -1,4 +1,4 @@
-//! Boot hosts, discovery, handshakes.
+//! The steps of the doctor that find nodes: looks boot hosts up, asks them for nodes over UDP, and shakes hands over TCP.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,20 +20,21 @@ use tokio::time::{Instant, sleep};
 use super::plan::DoctorPlan;
 use super::report::{DialledNode, DoctorStep, PEERS, StepOutcome, StepSubject, Steps};
 
-/// Nodes to shake hands with before the search ends early.
+/// Handshakes after which the search ends early, if one of the nodes has snapshot service.
 const ENOUGH_NODES: usize = 8;
 
-/// The search ends early after so long without news, once a node with snapshot service was found.
+/// The search ends early if no node was dialled for this time, once a node with snapshot service was found.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Most reasons of failed dials in one line.
+/// Most reasons of failed handshakes in the line of the step.
 const MAX_REASONS: usize = 3;
 
 const NO_BOOT_HOST: &str =
     "the network has no boot hosts; name one with --bootnode HOST:PORT, or a node with --peer ID@HOST:PORT";
 
-/// Looks the boot hosts up, asks them for nodes, and shakes hands with some of those, and with the named ones. Returns what
-/// goes on to look for nodes, and the nodes that were dialled.
+/// Looks the boot hosts up, asks them for nodes, and shakes hands with some of these nodes and with those of `--peer`. Returns
+/// the finder, which keeps looking for nodes, and the nodes that were dialled. `network` is the id by which nodes tell networks
+/// apart.
 pub(super) async fn find(
     plan: &DoctorPlan,
     network: u64,
@@ -95,6 +96,7 @@ impl ResolvedHost<'_> {
     }
 }
 
+/// The step that looks the boot hosts up.
 async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<ResolvedHost<'a>> {
     if boot.is_empty() {
         steps.add(DoctorStep::skipped(StepSubject::Dns, PEERS, NO_BOOT_HOST));
@@ -124,12 +126,12 @@ async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<Resolve
     hosts
 }
 
-/// Shakes hands with the nodes that are found, until there are enough, or nothing new comes.
+/// Shakes hands with discovered nodes, until there are enough, no further one is dialled, or the time is over.
 async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Vec<DialledNode> {
     let duration = until.saturating_duration_since(Instant::now());
     let options = CrawlOptions { identity: identity.clone(), duration };
-    let (tell, mut visits) = mpsc::unbounded_channel();
-    let crawling = crawl(finder, options, |visited| _ = tell.send(visited));
+    let (report, mut visits) = mpsc::unbounded_channel();
+    let crawling = crawl(finder, options, |visited| _ = report.send(visited));
     tokio::pin!(crawling);
     let (mut nodes, mut connected, mut has_state) = (Vec::new(), 0_usize, false);
     loop {
@@ -151,6 +153,7 @@ async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Ve
     nodes
 }
 
+/// The entry of a dialled node in the report; `place` is `ID@HOST:PORT`.
 fn dialled(place: String, outcome: Result<VisitReport, PeerError>) -> DialledNode {
     match outcome {
         Err(error) => DialledNode {
@@ -181,6 +184,7 @@ fn dialled(place: String, outcome: Result<VisitReport, PeerError>) -> DialledNod
     }
 }
 
+/// The step of discovery.
 fn discovered(finder: &Finder, hosts: &[ResolvedHost<'_>], started: Instant) -> DoctorStep {
     let answered: BTreeSet<SocketAddr> = finder.boot_answers().into_iter().collect();
     let has_answered = |host: &ResolvedHost<'_>| {
@@ -199,6 +203,7 @@ fn discovered(finder: &Finder, hosts: &[ResolvedHost<'_>], started: Instant) -> 
     )
 }
 
+/// The step of the handshakes.
 fn shaken(nodes: &[DialledNode], started: Instant) -> DoctorStep {
     if nodes.is_empty() {
         return DoctorStep::skipped(StepSubject::Handshake, PEERS, "no node is known");

@@ -1,4 +1,4 @@
-//! The plan of a check: sources, starts and limits.
+//! The plan of a check: its sources, starts and limits. `command.rs` makes the plan from the flags, `examine.rs` runs it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::p2p::find::BootHost;
 
-/// The plan of a check.
+/// The sources, starts and limits of a check.
 pub struct DoctorPlan {
     /// The chain.
     pub network: Network,

@@ -1,4 +1,5 @@
-//! A report that is tried again, from its recordings alone and by its clock.
+//! `rootlight doctor --replay`: reads a report, and opens the recordings beside it as the only sources of a new run. The new
+//! run uses the time at which the former one ended.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use serde_json::Value;
 use super::examine::{BITCOIN, BITCOIN_FILE, STATE_SERVER, UPSTREAM};
 use super::report::PEERS;
 
-/// Longest report, in bytes.
+/// Longest report that is read, in bytes; bounds memory.
 const MAX_REPORT: u64 = 16 * 1024 * 1024;
 
 /// The run that a report describes.
@@ -27,12 +28,16 @@ pub(super) struct FormerRun {
     pub(super) network: String,
     #[serde(default)]
     pub(super) checkpoint: Option<String>,
+    /// Seconds since 1970.
     started: u64,
+    /// Duration of the run.
     milliseconds: u64,
     steps: Vec<FormerStep>,
+    /// The folders of the recordings; only their names count.
     recordings: Vec<PathBuf>,
 }
 
+/// The parts of a step of a report that are read again.
 #[derive(Debug, Deserialize)]
 struct FormerStep {
     subject: String,
@@ -44,7 +49,7 @@ struct FormerStep {
 #[derive(Default)]
 pub(super) struct FormerSources {
     pub(super) upstreams: Vec<SharedUpstream>,
-    /// Nodes that were tried by themselves, and where each started; `None` where the run did.
+    /// Nodes that were tried by themselves, each with its start; `None` stands for the first start of the run.
     pub(super) alone: Vec<(SharedUpstream, Option<LightStart>)>,
     pub(super) bitcoin: Vec<Arc<BitcoinSource>>,
 }
@@ -57,7 +62,7 @@ pub(super) fn recordings(report: &Path) -> PathBuf {
 }
 
 impl FormerRun {
-    /// Reads a report; an error is a message.
+    /// Reads a report; an error is a text for the user.
     pub(super) fn read(file: &Path) -> Result<Self, String> {
         let bytes = files::read(file, MAX_REPORT).map_err(|error| of_path(&error))?;
         serde_json::from_slice(&bytes).map_err(|error| format!("not a report: {error}"))
@@ -94,7 +99,7 @@ impl FormerRun {
         Ok(sources)
     }
 
-    /// Where the state server of a number, from 1 on, started.
+    /// The start of the state server with this number; numbers begin with 1, as in the names of the folders.
     fn start_of(&self, number: &str) -> Option<LightStart> {
         let mut servers = self.steps.iter().filter(|step| step.subject == "stateServer");
         let start = &servers.nth(number.parse::<usize>().ok()?.checked_sub(1)?)?.details["start"];

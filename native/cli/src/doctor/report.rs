@@ -1,11 +1,11 @@
-//! The steps and the report.
+//! The steps of a check and the report of all of them, which is printed and written as JSON.
 
 use rootlight_limits::sanitize::sanitize;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// Name of the steps that are about peers.
+/// The source of the steps about peers.
 pub(super) const PEERS: &str = "peers";
 
 /// The subject of a step.
@@ -14,11 +14,11 @@ pub(super) const PEERS: &str = "peers";
 pub enum StepSubject {
     /// Addresses of the boot hosts.
     Dns,
-    /// Questions for nodes, over UDP.
+    /// Requests for nodes, over UDP.
     Discovery,
     /// Connections to nodes: TCP, handshake, HELLO and STATUS.
     Handshake,
-    /// A request to an upstream, and whether it is of this chain.
+    /// A request to an upstream for its chain id.
     ChainId,
     /// Headers above the start, with hash links and proofs of work.
     Headers,
@@ -65,29 +65,29 @@ pub enum StepOutcome {
     Skipped,
 }
 
-/// One step.
+/// One step of a check, with its outcome.
 #[derive(Debug, Clone, Serialize)]
 pub struct DoctorStep {
     /// The subject of the step.
     pub subject: StepSubject,
-    /// Of whom: `peers`, or the name of an upstream.
+    /// The source that the step is about: `peers`, or the name of an upstream.
     pub source: String,
-    /// How it ended.
+    /// How the step ended.
     pub outcome: StepOutcome,
     /// The finding, or why the step failed.
     pub seen: String,
     /// Advice, if the step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// How long it took.
+    /// How long the step took.
     pub milliseconds: u64,
-    /// More of what was seen.
+    /// Further findings, whose members depend on the subject.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub details: Value,
 }
 
 impl DoctorStep {
-    /// A step that ends now. Upstreams and peers write parts of what was seen.
+    /// A step that ends now. `seen` is escaped and cut, because it contains text of upstreams and peers.
     pub(super) fn new(
         subject: StepSubject,
         source: &str,
@@ -105,7 +105,7 @@ impl DoctorStep {
         Self::new(subject, source, Instant::now(), StepOutcome::Skipped, reason.into())
     }
 
-    /// The same with advice, unless it has worked.
+    /// The same with advice, if the step has failed.
     pub(super) fn advised(mut self, help: &str) -> Self {
         self.help = (self.outcome == StepOutcome::Failed).then(|| help.to_owned());
         self
@@ -118,18 +118,18 @@ impl DoctorStep {
     }
 }
 
-/// A node that was dialled. What it says is proven by nothing.
+/// A node that was dialled. Nothing proves its statements.
 #[derive(Debug, Clone, Serialize)]
 pub struct DialledNode {
-    /// Its place, `ID@HOST:PORT`.
+    /// The node's address, `ID@HOST:PORT`.
     pub place: String,
-    /// What its client calls itself.
+    /// The name that the node's program states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// What it offers, such as `snap/1`.
+    /// The protocols that the node offers, such as `snap/1`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// Hash and total difficulty of its best block, and the checkpoint and state size of its snapshot service.
+    /// Hash and total difficulty of the node's best block, and the checkpoint and state size of its snapshot service.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub said: Value,
     /// Why there was no connection.
@@ -149,9 +149,9 @@ pub struct DoctorReport {
     pub chain_id: u64,
     /// The value of `--checkpoint`.
     pub checkpoint: Option<String>,
-    /// When it began, in seconds since 1970.
+    /// When the check began, in seconds since 1970.
     pub started: u64,
-    /// How long it took.
+    /// How long the check took.
     pub milliseconds: u64,
     /// Sources that gave both a verified head and a proof of state.
     pub proven_by: Vec<String>,
@@ -170,7 +170,7 @@ impl DoctorReport {
     }
 }
 
-/// The steps so far, and who is told of each.
+/// The steps so far, and the callback that gets each.
 pub(super) struct Steps<'a> {
     pub(super) all: Vec<DoctorStep>,
     pub(super) tell: &'a mut dyn FnMut(&DoctorStep),

@@ -1,4 +1,7 @@
-//! Tags of the chain in Bitcoin's blocks, watched for a while: their share by class, foreign ones, lag, dated work.
+//! The step of the doctor that watches Bitcoin's evidence for a while: the classes of tags, the lag and the dated work.
+//!
+//! A tag is the mark of Rootstock in a Bitcoin coinbase. Dated work is the work of headers whose Bitcoin parent is in the
+//! Bitcoin chain, and so has a known height.
 
 use std::time::Duration;
 
@@ -12,33 +15,33 @@ use tokio::time::{Instant, sleep};
 use super::plan::DoctorPlan;
 use super::report::{DoctorStep, StepOutcome, StepSubject};
 
-/// Longest wait for a verdict that holds: coinbases come after headers, and uncles after those.
+/// Longest wait for the verdict `held`: the client fetches coinbases after headers, and uncles after coinbases.
 const SETTLE: Duration = Duration::from_secs(30);
 
-/// Interval between two looks.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval between two reads of the evidence.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Most samples that are kept: one for each Bitcoin block of two weeks.
+/// Most samples of one run: one for each Bitcoin block of two weeks, at ten minutes a block.
 const MAX_SAMPLES: usize = 2_016;
 
 /// The evidence of Bitcoin's chain up to one of its blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TagSample {
-    /// In seconds since 1970.
+    /// Time of the sample, in seconds since 1970.
     at: u64,
     bitcoin_height: u32,
     verdict: &'static str,
-    /// Of the newest 72 Bitcoin blocks.
+    /// Tags of the newest 72 Bitcoin blocks, by class.
     #[serde(flatten)]
     tags: TagCounts,
-    /// Bitcoin blocks by which the newest parent is behind.
+    /// Bitcoin blocks by which the newest Bitcoin parent that headers of the chain name is behind Bitcoin's newest block.
     lag: Option<u32>,
-    /// Bitcoin blocks that the headers reach back.
+    /// Bitcoin blocks of the longest suffix whose dated work could be judged.
     judged: u32,
-    /// Least dated work of a suffix, in hundredths of a percent of Bitcoin's.
+    /// Least dated work of a suffix of Bitcoin's chain, in hundredths of a percent of Bitcoin's work there.
     dated_basis_points: Option<u64>,
-    /// Of the newest 72 and 288 Bitcoin blocks those that commit to the chain.
+    /// Number of Bitcoin blocks that commit to the chain, among the newest 72 and among the newest 288.
     commitments: [u32; 2],
     /// Tags that agree on a branch that no upstream shows.
     hidden: u32,
@@ -59,13 +62,13 @@ impl TagSample {
         }
     }
 
-    /// The same at another time is no news.
-    fn is_news(&self, last: &Self) -> bool {
+    /// Whether anything but the time differs from the sample before.
+    fn differs(&self, last: &Self) -> bool {
         Self { at: last.at, ..self.clone() } != *last
     }
 }
 
-/// Waits for the verdict, and watches what follows.
+/// Waits for the verdict, and then takes samples for the time of `--watch`.
 pub(super) async fn watch(
     plan: &DoctorPlan,
     source: &str,
@@ -75,6 +78,7 @@ pub(super) async fn watch(
     let started = Instant::now();
     let settled = until.min(started.checked_add(SETTLE).unwrap_or(started));
     let mut reason = "no source has shown Bitcoin's chain".to_owned();
+    // `end` is set once the verdict is there.
     let (mut samples, mut end) = (Vec::<TagSample>::new(), None);
     loop {
         let follower = service.bitcoin();
@@ -84,10 +88,10 @@ pub(super) async fn watch(
             let at = unix_time().saturating_sub(plan.behind);
             let sample = TagSample::of(report, follower.chain().tip().height, at);
             if end.is_none() {
-                // Until the verdict is there, what is seen says nothing of the chain.
+                // A sample from before the verdict does not count, because coinbases and uncles are missing.
                 samples.clear();
             }
-            if samples.last().is_none_or(|last| sample.is_news(last)) && samples.len() < MAX_SAMPLES {
+            if samples.last().is_none_or(|last| sample.differs(last)) && samples.len() < MAX_SAMPLES {
                 samples.push(sample);
             }
             reason = report.verdict.to_string();
@@ -99,7 +103,7 @@ pub(super) async fn watch(
         if end.map_or(now >= settled, |end| now >= end) {
             return step(source, started, &samples, &reason);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The reasons for which a start waits.
+//! Counts how long a light client waits at its start, by the reason of the wait.
 
 use std::time::Duration;
 
@@ -7,14 +7,17 @@ use serde_json::Value;
 
 use crate::service_call::quantity;
 
-/// Interval between two looks at the progress of the headers.
-pub(super) const LOOK: Duration = Duration::from_millis(LOOK_MILLIS);
-const LOOK_MILLIS: u64 = 50;
+/// Interval between two requests for the progress of the headers.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(POLL_MILLIS);
+const POLL_MILLIS: u64 = 50;
 
 /// The progress of headers, as of `rootlight_syncStatus`.
 pub(super) struct HeaderProgress {
+    /// The number of the block at which the headers begin.
     pub(super) first: u64,
+    /// The number of the newest verified block.
     pub(super) last: u64,
+    /// The number of the newest block that an upstream has announced.
     pub(super) highest: u64,
 }
 
@@ -25,22 +28,25 @@ impl HeaderProgress {
         Self { first, last, highest }
     }
 
+    /// Number of verified headers.
     pub(super) const fn verified(&self) -> u64 {
         self.last.saturating_sub(self.first)
     }
 }
 
-/// How long was waited for what, in milliseconds, to within a look.
+/// The time waited, in milliseconds, by the reason. Each request for the progress adds one interval to one of the reasons.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Waits {
     /// For a first source that says which block is its newest.
     sources: u64,
+    /// For headers.
     headers: u64,
-    /// For Bitcoin's headers and for other sources, with all headers of one verified.
+    /// For Bitcoin's headers and for other sources, after all headers of one source are verified.
     judgement: u64,
 }
 
 impl Waits {
+    /// Adds an interval to the reason that the progress shows.
     pub(super) fn count(&mut self, reached: &HeaderProgress, upstreams: &Value) {
         let announced = upstreams.as_array().into_iter().flatten().any(|one| one["announced"].is_string());
         let waited = if !announced {
@@ -50,7 +56,7 @@ impl Waits {
         } else {
             &mut self.judgement
         };
-        *waited = waited.saturating_add(LOOK_MILLIS);
+        *waited = waited.saturating_add(POLL_MILLIS);
     }
 
     pub(super) fn words(&self) -> String {
