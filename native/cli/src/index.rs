@@ -138,7 +138,7 @@ fn observer(metrics: Arc<IndexMetrics>) -> Observer {
         Mutex::new(LoadProgress { at: Instant::now(), blocks: 0, logs: 0, left: 0, at_head: false });
     Arc::new(move |event| {
         metrics.count(&event);
-        let mut progress = line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             LoadEvent::Planned { missing, head } => {
                 progress.left = missing;

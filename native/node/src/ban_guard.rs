@@ -1,4 +1,5 @@
-//! Upstreams at banned addresses are not asked.
+//! Connects bans of addresses with the upstreams: an upstream at a banned address is not asked, and bans never leave all
+//! upstreams unasked.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use rootlight_limits::budget::Reservation;
 use rootlight_server::bans::{AddressOf, HostBans};
 use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
-/// Sets the upstreams that bans never leave alone all at once.
+/// Registers the upstreams of a service, so that bans always leave at least one of them to ask.
 pub fn protect(bans: &HostBans, upstreams: &[SharedUpstream]) {
     let address_of = |upstream: &SharedUpstream| {
         let upstream = upstream.clone();
@@ -17,7 +18,7 @@ pub fn protect(bans: &HostBans, upstreams: &[SharedUpstream]) {
     bans.protect(upstreams.iter().map(address_of).collect());
 }
 
-/// As [`protect`]; returns the upstreams so that they are not asked while they are banned.
+/// As [`protect`]; returns the upstreams wrapped, so that each is not asked while its address is banned.
 #[must_use]
 pub fn guard(bans: &Arc<HostBans>, upstreams: Vec<SharedUpstream>) -> Vec<SharedUpstream> {
     protect(bans, &upstreams);
@@ -30,10 +31,12 @@ pub fn guard(bans: &Arc<HostBans>, upstreams: Vec<SharedUpstream>) -> Vec<Shared
 /// upstream that cannot be reached.
 struct BanGuardedUpstream {
     inner: SharedUpstream,
+    /// Position in the list that [`protect`] registered.
     index: usize,
     bans: Arc<HostBans>,
 }
 
+/// The failure of each request to a banned upstream.
 fn refused(requests: &[UpstreamRequest]) -> Vec<UpstreamResult> {
     let refusal = || UpstreamError::Transport("its address is banned".into());
     requests.iter().map(|_| Err(refusal())).collect()

@@ -1,15 +1,16 @@
-//! Chains as services: what answers the messages that a server reads.
+//! The chains that answer JSON-RPC: each is a service (`rootlight_server::service::Service`), to which a server passes the messages of
+//! its callers.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`light`] | the light client, and upstreams that are not asked while they are banned ([`ban_guard`]) |
-//! | [`local`], [`follow`] | a chain that is executed here: made by callers, or followed |
+//! | [`local`], [`follow`] | a chain that this program executes: mined by callers, or imported from another node |
 //! | [`fork`] | what a development chain reads of the network on which it begins |
 //! | [`bitcoin_chain`] | a Bitcoin chain beside a development chain |
-//! | [`store`], [`index`] | its database, and its index of logs |
+//! | [`store`], [`index`] | the database of an executed chain, and its index of logs |
 //! | [`scripts`] | tracers in JavaScript |
-//! | [`sidecar`] | proofs beside a full node |
-//! | [`peer_server`] | a server for peers |
+//! | [`sidecar`] | proofs of the states of a full node beside this program |
+//! | [`peer_server`] | a server for nodes of the peer-to-peer network |
 
 pub mod ban_guard;
 pub mod bitcoin_chain;

@@ -1,4 +1,5 @@
-//! A chain by the rules of Bitcoin's regtest: the easiest target, and no retargets.
+//! A Bitcoin chain beside a development chain, by the rules of Bitcoin's regtest: the easiest target, and no retargets. The
+//! development chain mines on its blocks ([`BitcoinSide`]); the servers of `serve.rs` read it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,16 +14,17 @@ use tokio::sync::watch;
 
 use super::coinbase::BlockCoinbase;
 
-/// Newest blocks whose coinbases are kept, and the most that a reorganisation replaces.
+/// Number of newest blocks whose coinbases are kept, and the most blocks that a reorganisation replaces. Older coinbases are
+/// dropped to bound memory.
 pub const KEPT_COINBASES: u32 = 2_016;
 
-/// Most blocks of the chain, which are 120 MB of headers. It does not grow beyond that.
+/// Most blocks of the chain, which take 120 MB. The chain does not grow beyond that.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// Target of all blocks, in Bitcoin's short form.
+/// Target of all blocks, in Bitcoin's compact form: about half of all hashes meet it.
 const BITS: u32 = 0x207f_ffff;
 
-/// Version of the blocks.
+/// Version of the blocks: the bits that BIP-9 demands, with no proposal set.
 const VERSION: u32 = 0x2000_0000;
 
 /// Block 0 of Bitcoin's regtest: version 1, the time of 2 February 2011, nonce 2.
@@ -30,57 +32,61 @@ const GENESIS_VERSION: u32 = 1;
 const GENESIS_TIME: u32 = 1_296_688_602;
 const GENESIS_NONCE: u32 = 2;
 
-/// Blocks whose median time is below that of the next block.
+/// Number of newest blocks whose median time is below the time of the next block, by Bitcoin's rules.
 const MEDIAN_OF: usize = 11;
 
 /// Seconds by which the time of a Bitcoin header may differ from that of the Rootstock block that it mines (RSKIP-179).
 const TIME_BOUND: u32 = 300;
 
-/// Most nonces that are tried for one block; three are needed on average.
+/// Most nonces that are tried for one block. Three are needed on average, because Rootstock's least difficulty is 3.
 const ATTEMPTS: u32 = 1 << 22;
 
-/// A Bitcoin chain in memory. Every so many blocks of the development chain, the Bitcoin header in which one is mined becomes the
-/// chain's next block.
+/// A Bitcoin chain in memory. Each block of the development chain is merge-mined in a Bitcoin header; one of `every` such headers
+/// becomes the next block of this chain.
 #[derive(Debug)]
 pub struct RegtestChain {
     blocks: Mutex<Blocks>,
+    /// Number of merge-mined headers for one block of this chain.
     every: u32,
     /// Changes with the newest block.
     changes: watch::Sender<()>,
 }
 
+/// The blocks of the chain, and the changes that are in progress.
 #[derive(Debug)]
 struct Blocks {
     /// By height.
     blocks: Vec<Block>,
-    /// Coinbase of the work that was given out last, which the next merge-mined block has.
+    /// Coinbase of the last result of [`BitcoinSide::next`], which the next merge-mined block has.
     pending: Option<BlockCoinbase>,
     /// Blocks of the development chain that were mined on the newest block.
     mined_on_tip: u32,
-    /// Number of coinbases made.
-    made: u64,
-    /// The chain as it was when each change of the development chain that is in progress began, the outermost change first.
-    before: Vec<Before>,
+    /// Number of coinbases made so far, by which no two coinbases are equal.
+    coinbases_made: u64,
+    /// The changes of the development chain that are in progress, the outermost first.
+    open_changes: Vec<OpenChange>,
 }
 
-/// The chain at the begin of a change.
+/// A change of the development chain that is in progress, with this chain as it was when the change began.
 #[derive(Debug)]
-struct Before {
-    /// Whether readers see this chain until the change has ended.
+struct OpenChange {
+    /// Whether readers see the chain from before the change until the change has ended.
     hides_change: bool,
-    /// Number of its lowest blocks that are still there, and those above them.
+    /// Number of lowest blocks that the change has not replaced.
     base: usize,
+    /// The blocks above these that the change has replaced, lowest first.
     replaced: Vec<Block>,
     pending: Option<BlockCoinbase>,
     mined_on_tip: u32,
-    made: u64,
+    coinbases_made: u64,
 }
 
+/// A block: its header and, while it is among the newest, its coinbase.
 #[derive(Debug, Clone)]
 struct Block {
     header: [u8; HEADER_LEN],
     hash: B256,
-    /// `None` if it is too old to be kept.
+    /// `None` for a block below the newest [`KEPT_COINBASES`].
     coinbase: Option<BlockCoinbase>,
 }
 
@@ -93,8 +99,13 @@ impl RegtestChain {
         header[76..].copy_from_slice(&GENESIS_NONCE.to_le_bytes());
         let hash = BitcoinHeader::from(&header).hash();
         let block = Block { header, hash, coinbase: Some(coinbase) };
-        let blocks =
-            Blocks { blocks: vec![block], pending: None, mined_on_tip: 0, made: 0, before: Vec::new() };
+        let blocks = Blocks {
+            blocks: vec![block],
+            pending: None,
+            mined_on_tip: 0,
+            coinbases_made: 0,
+            open_changes: Vec::new(),
+        };
         Self { blocks: Mutex::new(blocks), every: every.max(1), changes: watch::Sender::default() }
     }
 
@@ -124,12 +135,12 @@ impl RegtestChain {
         kept.find(|coinbase| coinbase.hash == *hash).cloned()
     }
 
-    /// The least time of the block after that of a height, less 1.
+    /// The median time of the block at a height and those below it; the next block's time must be later.
     pub(super) fn median_time(&self, height: u32) -> u32 {
         self.lock().median_time(height as usize)
     }
 
-    /// Tells when the newest block changes.
+    /// A receiver that is notified when the newest block changes.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
@@ -138,9 +149,9 @@ impl RegtestChain {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of a new newest block, unless a change is in progress, whose end tells of it.
-    fn tell(&self, blocks: MutexGuard<'_, Blocks>) {
-        let has_ended = blocks.before.is_empty();
+    /// Notifies receivers of a new newest block, unless a change is in progress, whose end notifies them.
+    fn notify(&self, blocks: MutexGuard<'_, Blocks>) {
+        let has_ended = blocks.open_changes.is_empty();
         drop(blocks);
         if has_ended {
             self.changes.send_replace(());
@@ -151,7 +162,7 @@ impl RegtestChain {
 impl Blocks {
     /// The blocks that readers see.
     fn shown(&self) -> impl DoubleEndedIterator<Item = &Block> {
-        let before = self.before.iter().find(|before| before.hides_change);
+        let before = self.open_changes.iter().find(|before| before.hides_change);
         let (base, replaced) =
             before.map_or((self.blocks.len(), &[][..]), |before| (before.base, &before.replaced[..]));
         self.blocks.iter().take(base).chain(replaced)
@@ -161,7 +172,7 @@ impl Blocks {
         tip_of(self.blocks.iter())
     }
 
-    /// The median of the times of a block and those below it.
+    /// The median of the times of [`MEDIAN_OF`] blocks: of a height and those below it.
     fn median_time(&self, height: usize) -> u32 {
         let end = self.blocks.len().min(height + 1);
         let recent = &self.blocks[end.saturating_sub(MEDIAN_OF)..end];
@@ -171,11 +182,11 @@ impl Blocks {
         times.get(times.len() / 2).copied().unwrap_or_default()
     }
 
-    /// A block on the newest one, without its nonce.
+    /// A new block on the newest one, whose nonce is not searched yet.
     fn template(&mut self, time: u32, commitment: Option<&B256>) -> (BitcoinWork, BlockCoinbase) {
-        self.made += 1;
+        self.coinbases_made += 1;
         let tip = self.tip();
-        let coinbase = BlockCoinbase::new(tip.height.saturating_add(1), self.made, commitment);
+        let coinbase = BlockCoinbase::new(tip.height.saturating_add(1), self.coinbases_made, commitment);
         let work = BitcoinWork {
             header: header_of(VERSION, &tip.hash, &coinbase.root(), time),
             coinbase: coinbase.transaction.clone(),
@@ -190,11 +201,11 @@ impl Blocks {
         self.blocks.push(Block { header, hash, coinbase: Some(coinbase) });
     }
 
-    /// Goes on with a new newest block.
+    /// Resets what belongs to the newest block, after another block has become the newest.
     fn begin_on_tip(&mut self) {
         self.mined_on_tip = 0;
         self.pending = None;
-        if self.before.is_empty() {
+        if self.open_changes.is_empty() {
             self.drop_old_coinbases();
         }
     }
@@ -212,14 +223,14 @@ impl Blocks {
             let time =
                 time.max(median.checked_add(1).ok_or("the chain's time is the last one of Bitcoin's")?);
             let (work, coinbase) = self.template(time, commitment.as_ref());
-            // The least difficulty of Rootstock is above that of regtest.
+            // A difficulty of 0 counts as Rootstock's least, 3, whose target is below that of regtest.
             let solved = work.solved(U256::ZERO, ATTEMPTS).ok_or("no nonce was found")?;
             self.push(solved.header, coinbase);
         }
         Ok(())
     }
 
-    /// Puts blocks in the place of those above a height.
+    /// Replaces the blocks above the height `parent` by more blocks.
     fn replace(&mut self, parent: u32, blocks: &BitcoinBlocks) -> Result<(), String> {
         let (tip, count) = (self.tip().height, blocks.commitments.len());
         let lowest = tip.saturating_sub(KEPT_COINBASES);
@@ -255,9 +266,9 @@ impl Blocks {
 }
 
 impl Blocks {
-    /// Keeps blocks that other ones have replaced from a height on, as far as they were there when a change began.
+    /// Stores replaced blocks, of heights from `from` on, in each open change before whose begin they were in the chain.
     fn keep_replaced(&mut self, from: usize, removed: &[Block]) {
-        for before in self.before.iter_mut().filter(|before| from < before.base) {
+        for before in self.open_changes.iter_mut().filter(|before| from < before.base) {
             let removed = removed.iter().take(before.base - from);
             before.replaced.splice(..0, removed.cloned());
             before.base = from;
@@ -284,7 +295,8 @@ impl BitcoinSide for RegtestChain {
         let mut blocks = self.lock();
         let time = u32::try_from(time).unwrap_or(u32::MAX);
         let least = blocks.median_time(blocks.blocks.len() - 1).saturating_add(1);
-        // The rule of the development chain comes first: a header whose time is too early for Bitcoin's becomes no block.
+        // Bitcoin's rule moves the time, unless it then breaks RSKIP-179: such a header mines the Rootstock block, and becomes no
+        // Bitcoin block.
         let time = if least > time && least - time < TIME_BOUND { least } else { time };
         let (work, coinbase) = blocks.template(time, Some(commitment));
         blocks.pending = Some(coinbase);
@@ -304,39 +316,39 @@ impl BitcoinSide for RegtestChain {
         if let (true, Some(coinbase)) = (is_valid, coinbase) {
             blocks.push(work.header, coinbase);
             blocks.begin_on_tip();
-            self.tell(blocks);
+            self.notify(blocks);
         }
     }
 
     fn begin(&self, is_shown: bool) {
         let mut blocks = self.lock();
-        let before = Before {
+        let change = OpenChange {
             hides_change: !is_shown,
             base: blocks.blocks.len(),
             replaced: Vec::new(),
             pending: blocks.pending.clone(),
             mined_on_tip: blocks.mined_on_tip,
-            made: blocks.made,
+            coinbases_made: blocks.coinbases_made,
         };
-        blocks.before.push(before);
+        blocks.open_changes.push(change);
     }
 
     fn end(&self, stays: bool) {
         let mut blocks = self.lock();
-        let Some(before) = blocks.before.pop() else { return };
+        let Some(before) = blocks.open_changes.pop() else { return };
         let is_changed = before.base < blocks.blocks.len() || !before.replaced.is_empty();
         if !stays {
             blocks.blocks.truncate(before.base);
             blocks.blocks.extend(before.replaced);
             blocks.pending = before.pending;
             blocks.mined_on_tip = before.mined_on_tip;
-            blocks.made = before.made;
+            blocks.coinbases_made = before.coinbases_made;
         }
-        if blocks.before.is_empty() {
+        if blocks.open_changes.is_empty() {
             blocks.drop_old_coinbases();
         }
         if stays && is_changed {
-            self.tell(blocks);
+            self.notify(blocks);
         }
     }
 
@@ -345,7 +357,7 @@ impl BitcoinSide for RegtestChain {
         let parent = blocks.parent.unwrap_or(chain.tip().height);
         chain.replace(parent, blocks)?;
         let tip = chain.tip();
-        self.tell(chain);
+        self.notify(chain);
         Ok(tip)
     }
 }
@@ -355,7 +367,7 @@ fn tip_of<'a>(mut blocks: impl DoubleEndedIterator<Item = &'a Block>) -> Bitcoin
     BitcoinTip { height: u32::try_from(blocks.count()).unwrap_or(u32::MAX), hash }
 }
 
-/// A header without its nonce.
+/// A header whose nonce is 0.
 fn header_of(version: u32, previous: &B256, root: &B256, time: u32) -> [u8; HEADER_LEN] {
     let fields = version.to_le_bytes().into_iter().chain(previous.0).chain(root.0);
     let fields = fields.chain(time.to_le_bytes()).chain(BITS.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Coinbase transactions of the regtest chain.
+//! Coinbase transactions of the regtest chain ([`super::RegtestChain`]), byte by byte.
 
 use alloy_primitives::B256;
 use alloy_primitives::hex;
@@ -31,33 +31,39 @@ const LEVELS: u8 = 12;
 pub struct BlockCoinbase {
     /// The transaction without its witness.
     pub transaction: Vec<u8>,
-    /// Its hash in internal byte order.
+    /// The hash of the transaction in internal byte order.
     pub hash: B256,
     /// The siblings on the way to the root, in internal byte order.
     pub branch: Vec<B256>,
 }
 
 impl BlockCoinbase {
+    /// The coinbase of block 0, which is the block's only transaction.
     pub(super) fn genesis() -> Self {
         Self { transaction: GENESIS.to_vec(), hash: double_sha256(GENESIS), branch: Vec::new() }
     }
 
-    /// The coinbase of a block at a height, with a tag if there is a commitment. No two have the same `number`.
+    /// The coinbase of a block at a height, with Rootstock's tag if there is a commitment. `number` differs in each
+    /// coinbase, so that no two have the same hash.
     pub(super) fn new(height: u32, number: u64, commitment: Option<&B256>) -> Self {
         let mut script = height_push(height);
+        // The push of the 8 bytes of the number.
         script.push(8);
         script.extend(number.to_be_bytes());
         script.extend(NAME);
         let mut transaction = INPUT.to_vec();
         transaction.push(script.len() as u8);
         transaction.extend(script);
+        // The sequence number, then the number of outputs.
         transaction.extend([0xff; 4]);
         transaction.push(1 + u8::from(commitment.is_some()));
         transaction.extend(REWARD);
         if let Some(hash) = commitment {
             transaction.extend([COMMITMENT, MERGED_MINING_TAG, hash.as_slice()].concat());
         }
+        // The lock time.
         transaction.extend([0; 4]);
+        // The block has no other transactions, so the siblings are made up.
         let sibling = |level: u8| double_sha256(&[&[level][..], &number.to_be_bytes()].concat());
         Self { hash: double_sha256(&transaction), transaction, branch: (0..LEVELS).map(sibling).collect() }
     }
@@ -77,6 +83,7 @@ impl BlockCoinbase {
     pub(super) fn with_witness(&self) -> Vec<u8> {
         let (version, rest) = self.transaction.split_at(4);
         let (body, lock_time) = rest.split_at(rest.len() - 4);
+        // Marker and flag, then a witness of one item of 32 bytes.
         [version, &[0, 1], body, &[1, 32], &[0; 32], lock_time].concat()
     }
 }
@@ -90,7 +97,7 @@ fn height_push(height: u32) -> Vec<u8> {
     while bytes.last() == Some(&0) {
         bytes.pop();
     }
-    // The highest bit of the last byte is a sign.
+    // The highest bit of the last byte would be read as a sign.
     if bytes.last().is_some_and(|byte| byte & 0x80 != 0) {
         bytes.push(0);
     }

@@ -1,4 +1,4 @@
-//! Electrum's protocol, versions 1.4 to 1.6: the part of it that headers and coinbases need.
+//! Electrum's protocol in version 1.4 or 1.6: the methods that read headers and coinbases. `serve.rs` has the connections.
 
 use std::sync::Arc;
 
@@ -9,23 +9,25 @@ use serde_json::{Value, json};
 use super::chain::RegtestChain;
 use super::esplora::hash_text;
 
-/// Most headers of one response.
+/// Most headers of one response, as in public Electrum servers.
 const MAX_HEADERS: u64 = 2_016;
 
-/// Most requests of one batch.
+/// Most requests of one batch; a longer one is refused as a whole.
 const MAX_BATCH: usize = 1_000;
 
-/// Bytes of a batch's answers from which on the rest of the batch is refused: a short request may have 320 kB of headers.
+/// Bytes of a batch's answers from which on the rest of the batch is refused. The limit bounds memory, because a short request may
+/// return 320 kB of headers.
 const MAX_ANSWER: usize = 4 << 20;
 
-/// The first version in which headers are a list.
-const LISTS_FROM: &str = "1.6";
+/// The version in which the headers of a response are a list instead of one text.
+const LIST_VERSION: &str = "1.6";
 
-/// A connection of a client.
+/// The protocol's state for one connection of a client.
 pub(super) struct Session {
     chain: Arc<RegtestChain>,
-    /// Whether the client is told of new blocks.
+    /// Whether the client is notified of new blocks.
     pub(super) is_subscribed: bool,
+    /// Whether the client's version has headers as a list.
     has_lists: bool,
 }
 
@@ -54,7 +56,7 @@ impl Session {
         answer.to_string()
     }
 
-    /// The message that tells of the newest block.
+    /// The notification of the newest block.
     pub(super) fn notice(&self) -> String {
         json!({"jsonrpc": "2.0", "method": "blockchain.headers.subscribe", "params": [self.tip()]})
             .to_string()
@@ -115,16 +117,16 @@ impl Session {
         }
     }
 
-    /// Agrees on the newest version that both know. Without any, headers have the form of old versions.
+    /// Agrees on version 1.6 if it is the newest one that the client names, else on 1.4.
     fn agree(&mut self, versions: Option<&Value>) -> Value {
         let newest = match versions {
             Some(Value::Array(range)) => range.last().and_then(Value::as_str),
             version => version.and_then(Value::as_str),
         };
-        self.has_lists = newest == Some(LISTS_FROM);
+        self.has_lists = newest == Some(LIST_VERSION);
         json!([
             concat!("Rootlight ", env!("CARGO_PKG_VERSION")),
-            if self.has_lists { LISTS_FROM } else { "1.4" }
+            if self.has_lists { LIST_VERSION } else { "1.4" }
         ])
     }
 

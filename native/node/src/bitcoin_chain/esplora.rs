@@ -1,4 +1,4 @@
-//! Esplora's HTTP interface: the part of it that headers need.
+//! Esplora's HTTP interface: the paths that light clients read headers by.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::chain::RegtestChain;
 
-/// Blocks of one response.
+/// Most blocks of one response, as in Esplora.
 const PAGE: u32 = 10;
 
 /// The routes of the interface.
@@ -27,27 +27,27 @@ pub(super) fn router(chain: Arc<RegtestChain>) -> Router {
 }
 
 async fn tip_height(State(chain): State<Arc<RegtestChain>>) -> Response {
-    shared(chain.tip().height.to_string())
+    readable_by_pages(chain.tip().height.to_string())
 }
 
 async fn tip_hash(State(chain): State<Arc<RegtestChain>>) -> Response {
-    shared(hash_text(&chain.tip().hash))
+    readable_by_pages(hash_text(&chain.tip().hash))
 }
 
 async fn newest(State(chain): State<Arc<RegtestChain>>) -> Response {
-    shared(blocks(&chain, chain.tip().height))
+    readable_by_pages(blocks(&chain, chain.tip().height))
 }
 
 async fn page(State(chain): State<Arc<RegtestChain>>, Path(height): Path<String>) -> Response {
     match height.parse() {
-        Ok(height) if height <= chain.tip().height => shared(blocks(&chain, height)),
+        Ok(height) if height <= chain.tip().height => readable_by_pages(blocks(&chain, height)),
         Ok(_) => (StatusCode::NOT_FOUND, "Block not found").into_response(),
         Err(_) => (StatusCode::BAD_REQUEST, "Invalid height").into_response(),
     }
 }
 
-/// A response that any page may read, as those of public servers.
-fn shared(body: impl IntoResponse) -> Response {
+/// A response that web pages of any origin may read, as those of public servers.
+fn readable_by_pages(body: impl IntoResponse) -> Response {
     ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], body).into_response()
 }
 
@@ -61,6 +61,7 @@ fn blocks(chain: &RegtestChain, height: u32) -> impl IntoResponse + use<> {
     ([(header::CONTENT_TYPE, "application/json")], Value::from(blocks).to_string())
 }
 
+/// A block as Esplora shows it.
 fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value {
     let read = BitcoinHeader::from(header);
     let number = |at: usize| {
@@ -79,11 +80,12 @@ fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value 
         "mediantime": chain.median_time(height),
         "nonce": number(76),
         "bits": number(72),
+        // The difficulty of regtest's target.
         "difficulty": 4.656_542_373_906_925e-10,
     })
 }
 
-/// A hash as Bitcoin shows it.
+/// A hash as Bitcoin shows it: in reverse byte order, without `0x`.
 pub(super) fn hash_text(hash: &B256) -> String {
     format!("{:x}", reversed(hash))
 }

@@ -1,11 +1,12 @@
-//! A Bitcoin chain beside a development chain, with servers of the protocols in which light clients read Bitcoin's.
+//! A Bitcoin chain beside a development chain, and servers of it in the protocols by which light clients read Bitcoin's chain
+//! (`rootlight dev --bitcoin-chain`).
 //!
 //! | file | contents |
 //! |---|---|
 //! | `chain` | [`RegtestChain`]: blocks by the rules of Bitcoin's regtest |
-//! | `coinbase` | their coinbase transactions and Merkle branches |
+//! | `coinbase` | the blocks' coinbase transactions and Merkle branches |
 //! | `serve` | [`BitcoinServers`]: the servers, on loopback ports |
-//! | `esplora`, `electrum` | what they answer |
+//! | `esplora`, `electrum` | the two protocols |
 
 mod chain;
 mod coinbase;

@@ -1,4 +1,5 @@
-//! The servers of the chain, on ports of this machine that the system picks.
+//! The servers of the Bitcoin chain, on ports of 127.0.0.1 that the system picks: Esplora over HTTP, Electrum over TCP and
+//! WebSocket.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,17 +19,19 @@ use super::chain::RegtestChain;
 use super::electrum::Session;
 use super::esplora;
 
-/// Longest message of a client, in bytes.
+/// Longest message of a client, in bytes; a longer one ends the connection.
 const MESSAGE_BYTES: usize = 256 * 1024;
 
-/// Connections of Electrum's protocol at the same time.
+/// Most connections of Electrum's protocol at the same time. Over TCP further ones wait, over WebSocket they are closed.
 const CONNECTIONS: usize = 64;
 
 /// Servers of a Bitcoin chain, which run until the value is dropped.
 #[derive(Debug)]
 pub struct BitcoinServers {
+    /// Address of Esplora's interface, and of Electrum's over WebSocket.
     http: SocketAddr,
-    lines: SocketAddr,
+    /// Address of Electrum's protocol over TCP.
+    tcp: SocketAddr,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -40,7 +43,7 @@ impl BitcoinServers {
     pub async fn start(chain: Arc<RegtestChain>) -> io::Result<Self> {
         let any = (Ipv4Addr::LOCALHOST, 0);
         let (web, electrum) = (TcpListener::bind(any).await?, TcpListener::bind(any).await?);
-        let (http, lines) = (web.local_addr()?, electrum.local_addr()?);
+        let (http, tcp) = (web.local_addr()?, electrum.local_addr()?);
         let slots = Arc::new(Semaphore::new(CONNECTIONS));
         let sockets =
             Router::new().route("/electrum", get(upgrade)).with_state((chain.clone(), slots.clone()));
@@ -50,7 +53,7 @@ impl BitcoinServers {
             let _ = serve(web, router).await;
         });
         let electrum = tokio::spawn(accept(electrum, chain, slots));
-        Ok(Self { http, lines, tasks: [web, electrum] })
+        Ok(Self { http, tcp, tasks: [web, electrum] })
     }
 
     /// URL of Esplora's interface.
@@ -60,7 +63,7 @@ impl BitcoinServers {
 
     /// URLs of Electrum's protocol: lines over TCP, and messages over WebSocket.
     pub fn electrum(&self) -> [String; 2] {
-        [format!("tcp://{}", self.lines), format!("ws://{}/electrum", self.http)]
+        [format!("tcp://{}", self.tcp), format!("ws://{}/electrum", self.http)]
     }
 }
 
@@ -70,14 +73,17 @@ impl Drop for BitcoinServers {
     }
 }
 
-type Shared = (Arc<RegtestChain>, Arc<Semaphore>);
+/// What each WebSocket needs: the chain, and the connections that are free.
+type SocketState = (Arc<RegtestChain>, Arc<Semaphore>);
 
+/// Accepts TCP connections, one for each free slot.
 async fn accept(listener: TcpListener, chain: Arc<RegtestChain>, slots: Arc<Semaphore>) {
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
         let chain = chain.clone();
         tokio::spawn(async move {
+            // A client that leaves is no fault.
             let _ = answer_lines(stream, chain).await;
             drop(slot);
         });
@@ -118,7 +124,7 @@ async fn answer_lines(stream: TcpStream, chain: Arc<RegtestChain>) -> io::Result
     }
 }
 
-async fn upgrade(State((chain, slots)): State<Shared>, upgrade: WebSocketUpgrade) -> Response {
+async fn upgrade(State((chain, slots)): State<SocketState>, upgrade: WebSocketUpgrade) -> Response {
     let upgrade = upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES);
     upgrade.on_upgrade(async move |socket| {
         if let Ok(_slot) = slots.try_acquire() {
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
 
     async fn connected(servers: &BitcoinServers) -> BufReader<TcpStream> {
-        BufReader::new(TcpStream::connect(servers.lines).await.unwrap())
+        BufReader::new(TcpStream::connect(servers.tcp).await.unwrap())
     }
 
     async fn line(stream: &mut BufReader<TcpStream>) -> Value {

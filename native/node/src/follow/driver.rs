@@ -1,4 +1,5 @@
-//! The loop of a follower: imports and stores a window of blocks while the next ones are fetched, and continues.
+//! The loop of a follower: imports and stores a window of blocks while the next windows are fetched, steps back where the upstream
+//! has switched to another branch, and ends when a block does not verify.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use super::prefetch::Prefetcher;
 use super::progress::Progress;
 use crate::store::ChainStoreError;
 
-/// First step back, in blocks, when the upstream's chain does not continue ours; it doubles each time.
+/// First step back, in blocks, when the upstream's chain does not continue ours; each further step is twice as long, so that a deep
+/// fork is found in few steps.
 const FIRST_REWIND: u64 = 8;
 
 /// Why following ended.
@@ -107,7 +109,7 @@ pub async fn follow(
             }
         };
         progress.set_target(announced);
-        // The target may have to wait for a message that is being answered.
+        // The call may block until a message that changes the node has run. A failure of the thread changes nothing here.
         let followed = target.clone();
         let _ = tokio::task::spawn_blocking(move || followed.announced(announced)).await;
         if blocks.is_empty() {
@@ -132,7 +134,7 @@ pub async fn follow(
     }
 }
 
-/// Position of the loop.
+/// The loop's position in the upstream's chain.
 struct FollowPosition {
     /// Height of the next block to fetch.
     next: u64,
@@ -155,6 +157,7 @@ enum ImportStop {
 }
 
 impl FollowPosition {
+    /// The position of a chain with this head.
     fn after(head: u64) -> Self {
         Self { next: head.saturating_add(1), rewind: FIRST_REWIND, last: None, early: None }
     }
@@ -204,7 +207,8 @@ impl FollowPosition {
         }
     }
 
-    /// Goes back to find the last common block, unless the parent was imported and dropped again, which would happen again.
+    /// Goes back to find the last common block. A parent that was imported and dropped again ends the loop, because importing it
+    /// again would drop it again.
     fn step_back(&mut self, parent: (u64, B256), was_dropped: bool) -> Result<(), ImportStop> {
         if was_dropped {
             return Err(ImportStop::End(FollowError::TooLong(parent.0.saturating_add(1))));

@@ -46,7 +46,7 @@ pub async fn fetch_blocks(
 pub(crate) type FetchedBody = (SealedHeader, Vec<Transaction>, Vec<B256>);
 
 /// Fetches headers and transactions of blocks from `first` up to `last`, the end of the upstream's chain or the end of
-/// the window, and the hashes of their uncles. Neither is checked yet.
+/// the window, and the hashes of their uncles. Transactions and uncles are not checked against the header yet.
 ///
 /// # Errors
 /// The error of the first block that could not be fetched.
@@ -74,7 +74,7 @@ async fn block_objects(
     for (number, answer) in (first..).zip(ask_window(upstream, first, last, true).await) {
         let text = match answer {
             Ok(text) if text.get() == "null" => break,
-            // A recording ends before the height that was asked for.
+            // A recording may end below the requested height.
             Err(UpstreamError::NotRecorded(_)) => break,
             answer => text_of(number, answer)?,
         };

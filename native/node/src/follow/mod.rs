@@ -1,4 +1,11 @@
 //! Follows another node by executing its blocks: fetches and imports them, and compares all roots.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `driver` | the loop: imports windows of blocks, and steps back at a fork |
+//! | `prefetch` | fetches windows while earlier ones are imported |
+//! | `fetch`, `whole` | blocks from an upstream: windows by number; single blocks, and headers that the JSON states in part |
+//! | `error`, `progress` | why a block cannot be fetched; the bar or log lines of a long import |
 
 mod driver;
 mod error;

@@ -1,4 +1,4 @@
-//! Windows of blocks that are fetched while earlier ones are imported.
+//! Fetches windows of blocks while earlier ones are imported.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use tokio::task::JoinHandle;
 use super::error::FetchError;
 use super::fetch::{Fetched, WINDOW, fetch_blocks, fetch_uncles};
 
-/// Most windows that are fetched or wait for their import. Several requests are under way at once, so that the time of
-/// each does not add up.
-const WINDOWS: usize = 4;
+/// Most windows that are fetched or wait for their import. Several requests are under way at the same time, so that their waits
+/// overlap.
+const MAX_WINDOWS: usize = 4;
 
-/// Bytes of waiting blocks from which on no further window is fetched. The windows that are under way then may exceed
-/// it, each by the longest response that the upstream's client accepts for each of its batches.
-const BYTES: usize = 64 << 20;
+/// Bytes of waiting blocks from which on no further window is fetched. Windows that are under way then may exceed the limit, each
+/// by the longest response that the upstream's client accepts.
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Estimated memory of a block and of a transaction without its data, in bytes.
+/// Estimated memory of a block without its transactions, in bytes.
 const BLOCK_BYTES: usize = 2_048;
+/// Estimated memory of a transaction without its data, in bytes.
 const TRANSACTION_BYTES: usize = 512;
 
 /// Whether a block was imported before.
@@ -31,28 +32,30 @@ pub(super) type Knows = Arc<dyn Fn(&B256) -> bool + Send + Sync>;
 /// The upstream's height, and a window of blocks.
 pub(super) type BlockWindow = (u64, Vec<Fetched>);
 
-/// A window that is fetched, or waits.
-struct Task {
+/// A window that is being fetched, or waits for its import.
+struct WindowTask {
     first: u64,
     fetched: JoinHandle<Result<FetchedWindow, FetchError>>,
 }
 
-impl Drop for Task {
+impl Drop for WindowTask {
     fn drop(&mut self) {
         self.fetched.abort();
     }
 }
 
-/// A fetched window. Its bytes count towards [`BYTES`] until it is dropped.
+/// A fetched window. Its bytes count towards [`MAX_WAITING_BYTES`] until it is dropped.
 struct FetchedWindow {
     window: BlockWindow,
+    /// Estimated memory of the blocks.
     bytes: usize,
-    all: Arc<AtomicUsize>,
+    /// [`Prefetcher::waiting`].
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Drop for FetchedWindow {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -61,7 +64,7 @@ pub(super) struct Prefetcher {
     knows: Knows,
     upstream: SharedUpstream,
     network: Arc<Network>,
-    tasks: VecDeque<Task>,
+    tasks: VecDeque<WindowTask>,
     /// Estimated bytes of the blocks that wait.
     waiting: Arc<AtomicUsize>,
 }
@@ -73,7 +76,7 @@ impl Prefetcher {
     }
 
     /// Returns the window that begins with this block, and continues with the ones after it if the upstream has them.
-    /// Windows that were fetched for another place are dropped.
+    /// Windows that were fetched for another height are dropped.
     pub(super) async fn window(&mut self, first: u64) -> Result<BlockWindow, FetchError> {
         if self.tasks.front().is_none_or(|task| task.first != first) {
             self.tasks.clear();
@@ -90,36 +93,40 @@ impl Prefetcher {
         if fetched.is_err() {
             self.tasks.clear();
         }
-        let mut reserved = fetched?;
-        let window = std::mem::take(&mut reserved.window);
-        drop(reserved);
+        let mut fetched = fetched?;
+        let window = std::mem::take(&mut fetched.window);
+        // The blocks wait no longer, so their bytes make way for further windows.
+        drop(fetched);
         self.continue_after(first, &window);
         Ok(window)
     }
 
-    /// Begins to fetch the windows after one, as many as there is room for. A window that is not full is the last one.
+    /// Begins to fetch the windows after one, within the limits. A window that is not full is the last of the upstream's chain.
     fn continue_after(&mut self, first: u64, (announced, blocks): &BlockWindow) {
         if (blocks.len() as u64) < WINDOW {
             return;
         }
         let mut next = self.tasks.back().map_or(first, |task| task.first).saturating_add(WINDOW);
-        while self.tasks.len() < WINDOWS && next <= *announced && self.waiting.load(Ordering::Relaxed) < BYTES
+        while self.tasks.len() < MAX_WINDOWS
+            && next <= *announced
+            && self.waiting.load(Ordering::Relaxed) < MAX_WAITING_BYTES
         {
             self.begin(next);
             next = next.saturating_add(WINDOW);
         }
     }
 
+    /// Begins to fetch the window from block `first` on.
     fn begin(&mut self, first: u64) {
         let (knows, upstream, network) = (self.knows.clone(), self.upstream.clone(), self.network.clone());
-        let all = self.waiting.clone();
+        let waiting = self.waiting.clone();
         let fetched = tokio::spawn(async move {
             let window = window(&*knows, &upstream, &network, first).await?;
             let bytes = window.1.iter().map(size).fold(0, usize::saturating_add);
-            all.fetch_add(bytes, Ordering::Relaxed);
-            Ok(FetchedWindow { window, bytes, all })
+            waiting.fetch_add(bytes, Ordering::Relaxed);
+            Ok(FetchedWindow { window, bytes, waiting })
         });
-        self.tasks.push_back(Task { first, fetched });
+        self.tasks.push_back(WindowTask { first, fetched });
     }
 }
 

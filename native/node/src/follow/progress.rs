@@ -11,7 +11,7 @@ use crate::progress::{WORTH_A_BAR, progress_bar};
 /// Interval between log lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Progress from a first block to a target, which may move.
+/// Progress from a first block to a target, which moves as the upstream's chain grows.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
@@ -20,6 +20,7 @@ pub(super) struct Progress {
     last_line: Instant,
     /// Highest block reported so far.
     reached: u64,
+    /// Whether the target was reached once. From then on each block has a line of its own.
     done: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Single blocks from an upstream's JSON: header, transactions and uncles.
+//! Builds whole blocks from an upstream's JSON: header, transactions and uncles, with further requests for parts that the JSON
+//! omits.
 
 use rootlight::consensus::{MAX_UNCLES, Network};
 use rootlight::light::UpstreamRequest;
@@ -108,20 +109,22 @@ pub(super) async fn whole_header(
     raw: UpstreamRequest,
 ) -> Result<(SealedHeader, JsonBlock), FetchError> {
     let shape_of = |number| network.header_shape(number);
-    let hidden = match block_from_json(text.get(), hash, &shape_of, network.chain_id) {
+    // The raw header replaces a header that the JSON does not state completely.
+    let incomplete = match block_from_json(text.get(), hash, &shape_of, network.chain_id) {
         Ok(block) => return Ok((block.header.clone(), block)),
         Err(error) => error,
     };
     let raw = match upstream.request(vec![raw]).await.into_iter().next() {
         Some(Ok(raw)) => raw,
-        _ => return Err(FetchError::Block { number, error: hidden }),
+        _ => return Err(FetchError::Block { number, error: incomplete }),
     };
     let failed = |error| FetchError::Block { number, error };
-    let header = raw_header(raw.get(), text.get(), network).map_err(|_| failed(hidden))?;
+    let header = raw_header(raw.get(), text.get(), network).map_err(|_| failed(incomplete))?;
     let body = block_with_header(text.get(), header.clone(), network.chain_id);
     Ok((header, body.map_err(failed)?))
 }
 
+/// Fetches the headers of a block's uncles, whose hashes the block states.
 async fn uncles(
     upstream: &dyn Upstream,
     network: &Network,
@@ -144,6 +147,7 @@ async fn uncles(
     Ok(uncles)
 }
 
+/// The JSON of a response to a request for the block of this number.
 pub(super) fn text_of(number: u64, answer: UpstreamResult) -> Result<Box<RawValue>, FetchError> {
     answer.map_err(|error| FetchError::Upstream { number, error })
 }

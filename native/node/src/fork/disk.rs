@@ -1,8 +1,10 @@
-//! Data read of a fork's block, on disk: one file for each block hash, so that a second run asks the upstream for nothing.
+//! Stores what a fork has read of its base block on disk, in one file for each block hash, so that a second run need not request
+//! it again.
 //!
-//! Nodes count by their hashes, from the state root on, headers by the hashes of those above, and blocks by the roots of their
-//! headers. Three things are trusted as they are read: the hash that was linked for a height, the network of a trusted block, and
-//! values that no upstream proved, which have files of their own for each way in which they were accepted.
+//! Data is checked when it is read: trie nodes by their hashes, from the state root on, headers by the hashes in the headers above
+//! them, and blocks by the roots of their headers. Three things are trusted as stored: the hash that was linked for a height, the
+//! network of a trusted block, and values that no upstream proved. Such values have a file of their own for each policy by which
+//! they were accepted.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -23,12 +25,12 @@ use tracing::info;
 
 /// Trie nodes and long values by their hashes.
 const NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("nodes");
-/// Values that no upstream proved, by trie key. The first byte is 0 for what is absent, else 1.
+/// Values that no upstream proved, by trie key. The first byte is 0 for an absent value, else 1, and the value follows.
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
 /// Encoded headers by height.
 const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers");
 
-/// Parts of blocks below, as the chain encodes them.
+/// Parts of blocks below the fork, by the keys and in the encoding of `rootlight::dev::fork`.
 const BLOCKS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
 
 /// Longest file with the hash of a height or with a chain id, in bytes: the hash and the end of its line take 67.
@@ -39,16 +41,17 @@ const MAX_NOTE_FILE: u64 = 128;
 pub(super) struct ForkStore {
     database: Database,
     path: PathBuf,
+    /// Whether values are accepted that no upstream proved.
     is_unproven: bool,
-    /// Size in bytes from which on nothing more is kept.
+    /// Size in bytes from which on nothing more is stored.
     most_bytes: u64,
 }
 
-/// Why a file cannot be used, in words.
+/// Why a file cannot be used, as a text.
 type Fault = String;
 
 impl ForkStore {
-    /// Opens the file of a block in a folder; `None` if it cannot be used, so that the run does without.
+    /// Opens the file of a block in a folder; `None` if the file cannot be used, so that the run stores nothing.
     pub(super) fn open(
         folder: &Path,
         block: &B256,
@@ -79,14 +82,14 @@ impl ForkStore {
         }
     }
 
-    /// The header of a block, if it is kept.
+    /// The header of a block, if it is stored. The caller checks its hash.
     pub(super) fn header(&self, number: u64, network: &Network) -> Option<SealedHeader> {
         let read = self.database.begin_read().ok()?;
         let bytes = read.open_table(HEADERS).ok()?.get(number).ok()??;
         decoded(bytes.value(), network)
     }
 
-    /// Fills a state with what is kept of it.
+    /// Fills a state with the stored data about it.
     pub(super) fn load(&self, state: &ForkState) {
         if let Err(fault) = self.read(state) {
             info!("a part of what was read below the fork in earlier runs is read again: {fault}");
@@ -103,7 +106,7 @@ impl ForkStore {
         if let Some(nodes) = table(read.open_table(NODES))? {
             for entry in nodes.iter().map_err(text)? {
                 let bytes = Bytes::copy_from_slice(entry.map_err(text)?.1.value());
-                // A damaged node gets another hash, so that nothing leads to it.
+                // The state computes the node's hash, so no other node refers to a damaged one.
                 state.add_node(bytes);
             }
         }
@@ -117,6 +120,7 @@ impl ForkStore {
         self.read_headers(state, read.open_table(HEADERS).ok())
     }
 
+    /// Adds the stored headers below the fork, from the highest down, as long as each has the hash that the one above states.
     fn read_headers(
         &self,
         state: &ForkState,
@@ -132,7 +136,7 @@ impl ForkStore {
         Ok(())
     }
 
-    /// Adds what was learned.
+    /// Stores data that was fetched.
     pub(super) fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {
         if learned.nodes.is_empty() && learned.values.is_empty() && headers.is_empty() {
             return;
@@ -157,7 +161,7 @@ impl ForkStore {
         });
     }
 
-    /// Adds something, unless the file is full.
+    /// Runs `put` in a transaction, unless the file is full.
     fn add(&self, put: impl FnOnce(&WriteTransaction) -> Result<(), Fault>) {
         if std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= self.most_bytes) {
             return;
@@ -202,32 +206,33 @@ fn text(error: impl ToString) -> Fault {
     error.to_string()
 }
 
-/// The file that keeps the hash of the block at a height, which was once linked from a verified head.
+/// The file that stores the hash of the block at a height, which was once linked from a verified head.
 fn number_file(folder: &Path, chain_id: u64, number: u64) -> PathBuf {
     folder.join(format!("{chain_id}-{number}.hash"))
 }
 
-/// The file that keeps the chain id of the network of a trusted block.
+/// The file that stores the chain id of the network of a trusted block.
 fn chain_id_file(folder: &Path, hash: &B256) -> PathBuf {
     folder.join(format!("{hash}.chain-id"))
 }
 
+/// Reads the value of a file with one line.
 fn note<T: FromStr>(file: &Path) -> Option<T> {
     let bytes = files::read(file, MAX_NOTE_FILE).ok()?;
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
-/// The hash that was kept for a height.
+/// The stored hash of the block at a height.
 pub(super) fn kept_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
     note(&number_file(folder, chain_id, number))
 }
 
-/// The chain id that was kept with a trusted block.
+/// The stored chain id of a trusted block.
 pub(super) fn kept_chain_id(folder: &Path, hash: &B256) -> Option<u64> {
     note(&chain_id_file(folder, hash))
 }
 
-/// Keeps the hash of a block that was linked at its height, or the chain id of a trusted one.
+/// Stores the hash of a block that was linked at its height, or the chain id of a trusted block.
 pub(super) fn keep_note(folder: &Path, chain_id: u64, block: ForkBlock, hash: B256) {
     let (file, text) = match block {
         ForkBlock::Head => return,

@@ -1,14 +1,14 @@
-//! Development chains that begin on a block of another network: the block is found and its state and ancestors are fetched as
-//! they are read, and kept on disk.
+//! Forks: development chains that begin on a block of another network. The block is found; its state and ancestors are fetched when
+//! the chain reads them, and stored on disk.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `start` | finds the block |
-//! | `notes` | what runs have found missing |
-//! | `source` | the upstreams |
-//! | `disk` | what was read, on disk |
+//! | `notes` | data that runs lacked, by thread |
+//! | `source` | the upstreams, and the requests to them |
+//! | `disk` | the files of data that was read |
 //!
-//! `rootlight::dev::fork` holds the data that is known of the block, and makes the requests for the rest.
+//! `rootlight::dev::fork` holds the fetched data in memory, and makes the requests for missing data.
 
 mod disk;
 mod notes;
@@ -36,17 +36,20 @@ use disk::ForkStore;
 use notes::{ThreadNotes, forget_missing, is_missing};
 use start::Begun;
 
-/// The data of another network that a chain beginning on a block of it reads.
+/// The base of a fork: the blocks of another network on which the chain has begun, with the means to fetch what the chain reads of
+/// them.
 pub struct Fork {
     source: Arc<ForkSource>,
     options: ForkOptions,
     /// The URLs of the upstreams, which a reset may name.
     urls: Vec<String>,
+    /// The runtime on which data is fetched, while the thread that needs the data is blocked.
     runtime: Handle,
+    /// The blocks on which the chain has begun, the newest last: a reset (`hardhat_reset`, `anvil_reset`) adds one.
     starts: Mutex<Vec<Start>>,
 }
 
-/// A block on which the chain has begun.
+/// A block on which the chain has begun, and its sources.
 #[derive(Clone)]
 struct Start {
     state: Arc<ForkState>,
@@ -86,9 +89,10 @@ impl Fork {
         Ok(fork)
     }
 
+    /// Adds a block on which the chain begins.
     fn add(&self, begun: Begun, source: Arc<ForkSource>) {
         let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
-        // A start that only this list holds belongs to no chain any more.
+        // If this list has the only reference to a start, no chain uses the start any more.
         starts
             .retain(|start| Arc::strong_count(&start.state) > 1 && !Arc::ptr_eq(&start.state, &begun.state));
         starts.push(Start { state: begun.state, notes: begun.notes, source, store: begun.store });
@@ -113,27 +117,27 @@ impl Fork {
         &self.source
     }
 
-    /// Makes the node of a chain with this configuration, which `config` makes from [`Self::base`]. What every block reads is
-    /// fetched then, such as the accounts that get its fees.
+    /// Makes the node of a chain with the configuration that `config` makes from [`Self::base`]. Data that every block reads, such
+    /// as the accounts that get its fees, is fetched here.
     ///
     /// # Errors
     /// As [`Self::run`].
     pub fn node(&self, config: impl Fn() -> DevConfig, host_input: HostInput) -> Result<DevNode, ForkError> {
         self.run(|| {
             let node = DevNode::new(config(), host_input)?;
-            // The first block is built on trial.
+            // Building the pending block finds the data that every block reads; the block itself is not needed.
             let _ = node.local_snapshot().view(host_input.now, &|| false).pending();
             Ok(node)
         })?
         .map_err(|error: ChainError| ForkError::Unverified(error.to_string()))
     }
 
-    /// Runs `run` until it misses nothing, and returns its last result. What it misses is fetched between two runs,
-    /// within the time of [`ForkOptions::run_time`]; `run` must undo what the run before it has changed. Blocks the
-    /// thread, which must not be one of the runtime's own.
+    /// Calls `run` until it lacks no data, and returns its last result. Data that it lacks is fetched between two calls, within the
+    /// time of [`ForkOptions::run_time`]; `run` must undo the changes of the call before. Blocks the thread, which must not be one
+    /// of the runtime's own.
     ///
     /// # Errors
-    /// Something that is missing cannot be had, or not in time.
+    /// Missing data cannot be fetched, or not in time.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, ForkError> {
         let (began, mut rounds) = (Instant::now(), Rounds::within(self.options.run_time.as_secs()));
         loop {
@@ -155,7 +159,7 @@ impl Fork {
         self.starts().into_iter().map(|start| Ok((start.clone(), start.notes.take().wanted()?))).collect()
     }
 
-    /// Fetches what a run has missed.
+    /// Fetches the data that a run lacked.
     async fn fetch(&self, wanted: Vec<(Start, Wanted)>, rounds: &Rounds) -> Result<(), ForkError> {
         for (start, mut wanted) in wanted {
             start.fetch(&mut wanted, rounds).await?;
@@ -166,7 +170,7 @@ impl Fork {
         Ok(())
     }
 
-    /// Finds another block to begin on.
+    /// Finds another block to begin on, as a reset of the chain demands it.
     async fn begin(&self, from: &Start, (url, number): OtherStart) -> Result<(), ForkError> {
         let source = match &url {
             Some(url) if !self.urls.contains(url) => {
@@ -196,14 +200,14 @@ impl Fork {
         Ok(())
     }
 
-    /// The options for a block of this source. What the upstream of a caller shows does not go on disk, where later runs would
-    /// take it for what their own upstreams have shown.
+    /// The options for a block of this source. Data of an upstream that a caller named is not stored on disk, where later runs
+    /// would take it for data of their own upstreams.
     fn options_of(&self, source: &Arc<ForkSource>) -> ForkOptions {
         let folder = self.options.folder.clone().filter(|_| Arc::ptr_eq(source, &self.source));
         ForkOptions { folder, ..self.options.clone() }
     }
 
-    /// Forgets the blocks that a reset has found, so that a later one finds the head of that time.
+    /// Forgets the blocks that resets have found, so that a later reset finds the head of its own time.
     pub(crate) fn settle(&self) {
         for start in self.starts() {
             start.state.forget_others();
@@ -212,7 +216,7 @@ impl Fork {
 }
 
 impl Start {
-    /// Fetches what is wanted, and keeps it on disk.
+    /// Fetches the wanted data, and stores it on disk.
     async fn fetch(&self, wanted: &mut Wanted, rounds: &Rounds) -> Result<(), ForkError> {
         let (state, store) = (&*self.state, self.store.as_deref());
         let keeper: Keeper<'_> = store.map(|store| store as _);

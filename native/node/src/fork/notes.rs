@@ -1,4 +1,4 @@
-//! The data that runs lacked, apart for each thread: many messages read at once.
+//! Notes of the data that runs lacked, separate for each thread, because many messages read at the same time.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,22 +7,22 @@ use alloy_primitives::B256;
 use rootlight::dev::fork::{Missing, MissingNotes, MissingSet};
 
 thread_local! {
-    /// The data that reads of the present thread lacked, by the address of their notes. Data that one message cannot have must not
-    /// fail others.
+    /// The data that reads of the present thread lacked, by the address in memory of the [`ThreadNotes`]. Separate notes prevent
+    /// that data which one message cannot get makes other messages fail.
     static MISSING: RefCell<BTreeMap<usize, MissingSet>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Whether reads of the present thread have found something missing.
+/// Whether reads of the present thread lacked data.
 pub(super) fn is_missing() -> bool {
     MISSING.with_borrow(|all| !all.is_empty())
 }
 
-/// Forgets what earlier runs of the present thread have found missing.
+/// Forgets the data that earlier runs of the present thread lacked.
 pub(super) fn forget_missing() {
     MISSING.with_borrow_mut(BTreeMap::clear);
 }
 
-/// The notes of the state of the block with this hash.
+/// The notes for the state of one block, whose hash is the field.
 #[derive(Debug)]
 pub(super) struct ThreadNotes(pub(super) B256);
 

@@ -1,4 +1,4 @@
-//! The upstreams of a fork.
+//! The upstreams of a fork, and the loop that sends them the requests of `rootlight::dev::fork`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +9,17 @@ use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, UpstreamError};
 use tokio::sync::Mutex;
 
-/// The upstreams of a fork, and what counts where they do not prove state.
+/// The upstreams of a fork, and the policy for state that they do not prove.
 #[derive(Debug)]
 pub struct ForkSource {
     pub(super) upstreams: Vec<SharedUpstream>,
     pub(super) unproven: UnprovenPolicy,
+    /// Names of the upstreams.
     names: Arc<[String]>,
+    /// Number of lists of requests that were sent.
     exchanges: AtomicU64,
-    /// Held while responses are held, so that messages take turns: there is room for those of one message at a time. A message that
-    /// reads much does so in parts, and keeps no other waiting.
+    /// Locked while a message has responses in memory, so that only one message at a time has them. A message that reads much
+    /// fetches in parts, and unlocks between two parts.
     turn: Mutex<()>,
 }
 
@@ -40,13 +42,13 @@ impl ForkSource {
         mut work: impl FnMut(&mut Exchanges) -> Fetched<T>,
     ) -> Result<T, ForkError> {
         let mut exchanges = Exchanges::new(self.names.clone(), self.unproven);
-        // The bytes of the responses that are held, one entry for each exchange.
+        // Reservations of the bytes of responses that `exchanges` still needs, one for each exchange.
         let (mut turn, mut reserved) = (None, Vec::new());
         loop {
             match work(&mut exchanges) {
                 Ok(value) => return Ok(value),
                 Err(Stop::Failed(error @ ForkError::Unanswered { .. })) => return Err(error),
-                Err(Stop::Failed(error)) => return Err(self.trouble().await.unwrap_or(error)),
+                Err(Stop::Failed(error)) => return Err(self.unusable().await.unwrap_or(error)),
                 Err(Stop::Ask(upstream, requests)) => {
                     reserved.truncate(exchanges.held());
                     if reserved.is_empty() {
@@ -61,8 +63,9 @@ impl ForkSource {
         }
     }
 
-    /// Why no upstream is of use: each is gone, or of another network. Their answers would look pruned, reorganised or false.
-    async fn trouble(&self) -> Option<ForkError> {
+    /// The failure to report if no upstream can be used, because each is offline or of another network. Without this check, the error
+    /// would say that their responses are pruned, reorganised or false.
+    async fn unusable(&self) -> Option<ForkError> {
         let mut first = None;
         for upstream in &self.upstreams {
             let request = UpstreamRequest::new("eth_chainId", "[]".to_owned());

@@ -1,4 +1,4 @@
-//! Finds the block on which a chain begins.
+//! Finds the block on which a fork begins: the head that a light client verifies, a block linked to that head, or a trusted block.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use super::source::ForkSource;
 use crate::light::{LightOptions, LightService, LightStart, first_block};
 
 /// Longest wait for a verified head.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Time between two lines of progress.
-const PROGRESS: Duration = Duration::from_secs(2);
+const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Usual limit of the size of a block's file in bytes: that of ten thousand blocks of the main network.
 pub(super) const MOST_FILE_BYTES: u64 = 1 << 30;
 
-/// How blocks are found and what is kept.
+/// How blocks are found, and what is stored of them.
 #[derive(Debug, Clone)]
 pub struct ForkOptions {
     /// The network of the upstreams.
     pub network: Network,
     /// Where the light client starts that verifies the head; `None` for a development chain, whose block 0 the upstreams show.
     pub start: Option<LightStart>,
-    /// The folder in which what is read is kept.
+    /// The folder in which data that is read of the network is stored; `None` stores nothing.
     pub folder: Option<PathBuf>,
-    /// Size of the file of a block in bytes from which on nothing more is kept in it.
+    /// Size of the file of a block in bytes from which on nothing more is stored in it.
     pub most_file_bytes: u64,
-    /// Whether a reset may name no other upstream than those of the start. Else a caller chooses what this host connects to.
+    /// Whether a reset may name only the upstreams of the start. Otherwise a caller can make this host connect to any URL.
     pub has_fixed_urls: bool,
     /// Limit of the time of one message.
     pub run_time: Duration,
 }
 
 impl ForkOptions {
-    /// Blocks of a development chain, of which nothing is kept.
+    /// Options for blocks of a development chain, of which nothing is stored.
     #[must_use]
     pub fn new(network: Network) -> Self {
         Self {
@@ -69,14 +69,14 @@ pub fn kept_chain_id(folder: &Path, block: ForkBlock) -> Option<u64> {
     }
 }
 
-/// A block that was found, with its file and what it needs for the first block above it.
+/// A block that was found, with its file, and with the ancestors that the first block above it needs.
 pub(super) struct Begun {
     pub(super) state: Arc<ForkState>,
     pub(super) notes: Arc<ThreadNotes>,
     pub(super) store: Option<Arc<ForkStore>>,
 }
 
-/// Finds a block. One that is in use already is `known` by its hash.
+/// Finds a block. `known` returns a block that is in use already by its hash.
 pub(super) async fn begin(
     source: &ForkSource,
     options: &ForkOptions,
@@ -118,8 +118,8 @@ pub(super) async fn begin(
     Ok(Begun { state: Arc::new(state), notes, store: store.map(Arc::new) })
 }
 
-/// The block at a height as a trusted one if its hash was kept and no upstream has another block there. A second run needs no
-/// upstream that answers.
+/// The block at a height as a trusted one if its hash is stored and no upstream has another block there. So a second run works
+/// without an upstream.
 async fn kept_block(source: &ForkSource, folder: &Path, network: &Network, number: u64) -> ForkBlock {
     let Some(hash) = kept_hash(folder, network.chain_id, number) else { return ForkBlock::Number(number) };
     match source.fetch(|exchanges| is_replaced(exchanges, number, hash)).await.unwrap_or(false) {
@@ -128,7 +128,7 @@ async fn kept_block(source: &ForkSource, folder: &Path, network: &Network, numbe
     }
 }
 
-/// The header of a block, from the store if it has that of a trusted block, and the search for it.
+/// The header of a block, and the search that found it. The header of a trusted block comes from the store, if it has it.
 async fn find(
     source: &ForkSource,
     options: &ForkOptions,
@@ -149,7 +149,7 @@ async fn find(
     }
     let mut shown = Instant::now();
     let header = source.fetch(|exchanges| {
-        if shown.elapsed() > PROGRESS {
+        if shown.elapsed() > LINE_INTERVAL {
             shown = Instant::now();
             info!("linking the block to the verified chain: {} headers to go", search.to_go());
         }
@@ -160,7 +160,7 @@ async fn find(
 
 /// Stores the ancestors that a later start on the same block needs.
 fn keep_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
-    // Heads are seldom begun on twice.
+    // Few forks begin on the same head twice, so fewer headers are stored for a head.
     let below =
         if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network().params.remasc_maturity };
     let lowest = state.block().number.saturating_sub(below);
@@ -180,7 +180,7 @@ async fn verified_chain(source: &ForkSource, options: &ForkOptions) -> Result<Ch
         }
     };
     let service = LightService::start(options.network.clone(), start, source.upstreams.clone(), light);
-    service.settled(PATIENCE).await;
+    service.settled(HEAD_TIMEOUT).await;
     let pinned = service.pinned();
     gate::chain(&pinned).cloned().map_err(|refusal| unverified(refusal.to_string()))
 }

@@ -1,4 +1,5 @@
-//! The index of a chain that is not stored.
+//! The index of a chain that is not stored, and the rows in memory, which the index of a stored chain also uses for rows that are
+//! not written yet.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,8 @@ use rootlight::local::{BlockIndex, ChainSnapshot, StoredBlock, Term};
 use super::row::{RowKey, TermKey, position, row_key, term_key};
 use super::search::{IndexSearch, RowBitmaps, Rows, Unreadable};
 
-/// A row in memory. Most terms occur in a single block, for which a bitmap would take ten times the memory.
+/// A row in memory: the positions, in the row, of the blocks in which a term occurs. Most terms occur in a single block, for which
+/// a bitmap would take ten times the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockPositions {
     One(u16),
@@ -19,6 +21,7 @@ pub(crate) enum BlockPositions {
 }
 
 impl BlockPositions {
+    /// Adds the position of a block.
     pub(crate) fn insert(&mut self, position: u16) {
         match self {
             Self::One(one) if *one == position => {}
@@ -27,6 +30,7 @@ impl BlockPositions {
         }
     }
 
+    /// Adds all positions to a bitmap.
     pub(crate) fn add_to(&self, sum: &mut RoaringBitmap) {
         match self {
             Self::One(position) => drop(sum.insert(u32::from(*position))),
@@ -35,8 +39,10 @@ impl BlockPositions {
     }
 }
 
+/// Rows in memory, by key.
 pub(crate) type Table = HashMap<RowKey, BlockPositions>;
 
+/// Adds a block to the rows of all its terms.
 pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
     let (row, at) = position(number);
     block.for_each_term(&mut |term| {
@@ -44,10 +50,16 @@ pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
     });
 }
 
-/// Adds the rows of terms in a table to `found`.
-pub(crate) fn read_table(table: &Table, terms: &[TermKey], first: u64, last: u64, found: &mut RowBitmaps) {
+/// Adds the rows `first_row..=last_row` of terms in a table to `found`.
+pub(crate) fn read_table(
+    table: &Table,
+    terms: &[TermKey],
+    first_row: u64,
+    last_row: u64,
+    found: &mut RowBitmaps,
+) {
     for term in terms {
-        for row in first..=last {
+        for row in first_row..=last_row {
             if let Some(positions) = table.get(&row_key(term, row)) {
                 positions.add_to(found.entry(row).or_default());
             }
@@ -59,6 +71,7 @@ pub(crate) fn read_table(table: &Table, terms: &[TermKey], first: u64, last: u64
 #[derive(Debug, Default)]
 pub struct MemoryIndex {
     table: RwLock<Table>,
+    /// Number of blocks that were added, those that have left the chain included.
     added: AtomicU64,
 }
 
@@ -84,23 +97,24 @@ impl MemoryIndex {
     }
 }
 
-/// Number of blocks that may leave the chain before a short chain gets a new index.
+/// Number of blocks that may leave the chain before a short chain gets a new index; without it, a chain of few blocks would get a
+/// new index at every reorganization.
 const FREE_ADDED: u64 = 4_096;
 
 impl Rows for MemoryIndex {
-    fn floor(&self) -> u64 {
+    fn lowest_indexed(&self) -> u64 {
         0
     }
 
     fn read(
         &self,
         terms: &[TermKey],
-        first: u64,
-        last: u64,
+        first_row: u64,
+        last_row: u64,
         found: &mut RowBitmaps,
     ) -> Result<(), Unreadable> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        read_table(&table, terms, first, last, found);
+        read_table(&table, terms, first_row, last_row, found);
         Ok(())
     }
 }

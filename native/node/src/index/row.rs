@@ -17,13 +17,14 @@ pub(crate) type TermKey = [u8; 16];
 /// A term's key, then the number of the row, big-endian.
 pub(crate) type RowKey = [u8; 24];
 
+/// The key of a term. The first hashed byte is the role: 1 to 3 for addresses, 4 and more for the topics of a log.
 pub(super) fn term_key(term: &Term) -> TermKey {
     let mut bytes = [0; 33];
     let (role, value) = match term {
         Term::Sender(address) => (1, address.as_slice()),
         Term::Recipient(address) => (2, address.as_slice()),
         Term::Contract(address) => (3, address.as_slice()),
-        // No log has a topic beyond the fourth.
+        // A log has at most four topics, so the conversion does not fail.
         Term::Topic(at, topic) => (u8::try_from(*at).unwrap_or(u8::MAX).saturating_add(4), topic.as_slice()),
     };
     bytes[0] = role;
@@ -33,6 +34,7 @@ pub(super) fn term_key(term: &Term) -> TermKey {
     key
 }
 
+/// The key of a term's row with this number.
 pub(crate) fn row_key(term: &TermKey, row: u64) -> RowKey {
     let mut key = [0; 24];
     key[..16].copy_from_slice(term);
@@ -40,7 +42,7 @@ pub(crate) fn row_key(term: &TermKey, row: u64) -> RowKey {
     key
 }
 
-/// Returns the row of a block and its place in the row.
+/// Returns the number of the row that has a block, and the block's position in the row.
 pub(super) const fn position(number: u64) -> (u64, u16) {
     (number / ROW_BLOCKS, (number % ROW_BLOCKS) as u16)
 }
@@ -64,7 +66,7 @@ pub fn encode_row(key: &[u8], bitmap: &RoaringBitmap) -> Vec<u8> {
 }
 
 /// Decodes a row that is stored under a key. Returns `None` if the checksum is wrong, or if the bytes are not exactly
-/// one bitmap of places in a row.
+/// one bitmap of positions in a row.
 #[must_use]
 pub fn decode_row(key: &[u8], bytes: &[u8]) -> Option<RoaringBitmap> {
     let (sum, mut bitmap) = bytes.split_at_checked(CHECKSUM)?;

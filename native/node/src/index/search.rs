@@ -1,4 +1,4 @@
-//! Searches: the blocks that have every group of terms.
+//! Searches of the index: the blocks that have, of each group of terms, at least one term.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,28 @@ use super::row::{ROW_BLOCKS, TermKey, position, term_key};
 /// 128 KiB for each group of terms.
 const WINDOW: u64 = 16;
 
-/// Number of terms after which a search looks whether its time is used up.
-const TERMS_AT_ONCE: usize = 64;
+/// Number of terms after which a search checks whether it is interrupted.
+const TERMS_PER_CHECK: usize = 64;
 
+/// Positions of blocks by the number of the row.
 pub(crate) type RowBitmaps = BTreeMap<u64, RoaringBitmap>;
 
-/// Rows cannot be read: every block counts as a candidate.
+/// Rows cannot be read, so that every block counts as a candidate.
 #[derive(Debug)]
 pub(crate) struct Unreadable;
 
+/// The rows of an index, in memory or stored.
 pub(crate) trait Rows {
-    /// Blocks below this height may be missing from the rows.
-    fn floor(&self) -> u64;
+    /// The lowest block from which on, itself included, all canonical blocks are in the rows. Blocks below may be missing, so that
+    /// all of them are candidates.
+    fn lowest_indexed(&self) -> u64;
 
-    /// Adds the rows from `first` to `last` of all these terms to `found`.
+    /// Adds the rows `first_row..=last_row` of all these terms to `found`.
     fn read(
         &self,
         terms: &[TermKey],
-        first: u64,
-        last: u64,
+        first_row: u64,
+        last_row: u64,
         found: &mut RowBitmaps,
     ) -> Result<(), Unreadable>;
 }
@@ -37,11 +40,15 @@ pub(crate) trait Rows {
 /// The candidates of a search, in ascending order. They are computed for [`WINDOW`] rows at a time.
 pub(crate) struct IndexSearch<'a> {
     rows: &'a dyn Rows,
+    /// A candidate has at least one term of each group.
     groups: Vec<Vec<TermKey>>,
     /// The first block of the next window.
     next: Option<u64>,
+    /// The last block of the search.
     to: u64,
+    /// Whether the search has to end, because its time is over.
     interrupt: &'a dyn Fn() -> bool,
+    /// The candidates of the present window that were not returned yet.
     window: Box<dyn Iterator<Item = u64>>,
 }
 
@@ -70,15 +77,16 @@ impl<'a> IndexSearch<'a> {
 
     /// The candidates from `from` on, and the last block that they cover.
     fn window(&self, from: u64) -> (Box<dyn Iterator<Item = u64>>, u64) {
-        let floor = self.rows.floor();
-        if self.groups.is_empty() || from < floor {
-            let last = if self.groups.is_empty() { self.to } else { self.to.min(floor.saturating_sub(1)) };
+        let lowest_indexed = self.rows.lowest_indexed();
+        if self.groups.is_empty() || from < lowest_indexed {
+            let last =
+                if self.groups.is_empty() { self.to } else { self.to.min(lowest_indexed.saturating_sub(1)) };
             return (Box::new(from..=last), last);
         }
-        let first = position(from).0;
-        let last_row = position(self.to).0.min(first.saturating_add(WINDOW - 1));
+        let first_row = position(from).0;
+        let last_row = position(self.to).0.min(first_row.saturating_add(WINDOW - 1));
         let last = self.to.min(last_row.saturating_mul(ROW_BLOCKS).saturating_add(ROW_BLOCKS - 1));
-        match self.candidates(first, last_row) {
+        match self.candidates(first_row, last_row) {
             Ok(found) => {
                 let numbers = found.into_iter().flat_map(|(row, positions)| {
                     positions
@@ -98,16 +106,17 @@ impl<'a> IndexSearch<'a> {
         }
     }
 
-    /// The rows of blocks that have every group. An interrupted search has all blocks.
-    fn candidates(&self, first: u64, last: u64) -> Result<RowBitmaps, Unreadable> {
+    /// The blocks in the rows `first_row..=last_row` that have a term of every group. An interrupted search fails, so that every block
+    /// is a candidate.
+    fn candidates(&self, first_row: u64, last_row: u64) -> Result<RowBitmaps, Unreadable> {
         let mut all: Option<RowBitmaps> = None;
         for group in &self.groups {
             let mut found = RowBitmaps::new();
-            for terms in group.chunks(TERMS_AT_ONCE) {
+            for terms in group.chunks(TERMS_PER_CHECK) {
                 if (self.interrupt)() {
                     return Err(Unreadable);
                 }
-                self.rows.read(terms, first, last, &mut found)?;
+                self.rows.read(terms, first_row, last_row, &mut found)?;
             }
             if let Some(before) = all.take() {
                 found.retain(|row, positions| {
@@ -151,26 +160,26 @@ mod tests {
     use super::super::row::row_key;
     use super::*;
 
-    /// Rows in memory with a floor.
+    /// Rows in memory that lack the lowest blocks.
     struct TestRows {
         table: Table,
-        floor: u64,
+        lowest_indexed: u64,
         readable: bool,
     }
 
     impl Rows for TestRows {
-        fn floor(&self) -> u64 {
-            self.floor
+        fn lowest_indexed(&self) -> u64 {
+            self.lowest_indexed
         }
 
         fn read(
             &self,
             terms: &[TermKey],
-            first: u64,
-            last: u64,
+            first_row: u64,
+            last_row: u64,
             found: &mut RowBitmaps,
         ) -> Result<(), Unreadable> {
-            read_table(&self.table, terms, first, last, found);
+            read_table(&self.table, terms, first_row, last_row, found);
             if self.readable { Ok(()) } else { Err(Unreadable) }
         }
     }
@@ -202,8 +211,8 @@ mod tests {
                     positions.insert(at);
                 }
             }
-            let floor = if below == 0 { 0 } else { from.saturating_add(below) };
-            let rows = TestRows { table, floor, readable: true };
+            let lowest_indexed = if below == 0 { 0 } else { from.saturating_add(below) };
+            let rows = TestRows { table, lowest_indexed, readable: true };
             let terms: Vec<Vec<Term>> =
                 groups.iter().map(|group| group.iter().map(|which| term(*which)).collect()).collect();
             let wanted = |number: &u64| {
@@ -216,8 +225,8 @@ mod tests {
             } else {
                 let all: BTreeSet<u64> = sets.iter().flatten().copied().filter(wanted).collect();
                 let mut expected: BTreeSet<u64> = all.range(from..=to).copied().collect();
-                if floor > from {
-                    expected.extend(from..=to.min(floor - 1));
+                if lowest_indexed > from {
+                    expected.extend(from..=to.min(lowest_indexed - 1));
                 }
                 prop_assert_eq!(searched.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
             }
@@ -226,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_or_unreadable_search_has_every_block() {
-        let mut rows = TestRows { table: Table::new(), floor: 0, readable: true };
+        let mut rows = TestRows { table: Table::new(), lowest_indexed: 0, readable: true };
         let groups = [vec![term(1)]];
         assert_eq!(IndexSearch::new(&rows, &groups, 5, 70_000, &|| false).count(), 0);
         assert!(IndexSearch::new(&rows, &groups, 5, 70_000, &|| true).eq(5..=70_000));

@@ -1,4 +1,4 @@
-//! Sends requests to one upstream, and counts the responses.
+//! Sends requests to one upstream, and counts the responses in the metrics.
 
 use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
 use rootlight_limits::budget::Reservation;
@@ -8,9 +8,10 @@ use rootlight_upstream::SharedUpstream;
 /// The upstreams, and the metrics in which their responses count.
 pub(super) type CountedUpstreams<'a> = (&'a [SharedUpstream], &'a Metrics);
 
-/// Responses of an upstream, and the budget's bytes that they take until the core has read them.
+/// Responses of an upstream, with the reservation of their bytes, which lasts until the core has read them.
 #[derive(Debug, Default)]
 pub(super) struct UpstreamResponses {
+    /// One response for each request, in the same order.
     pub(super) answers: Vec<UpstreamResponse>,
     pub(super) reserved: Reservation,
 }
@@ -25,11 +26,13 @@ pub(super) async fn ask(
     let (results, reserved) = upstream.request_reserved(requests).await;
     let mut answers: Vec<UpstreamResponse> =
         results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
+    // An upstream that returns fewer responses has failed for the rest.
     answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
     answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
     UpstreamResponses { answers, reserved }
 }
 
+/// How a response counts in the metrics.
 fn outcome(answer: &UpstreamResponse) -> UpstreamOutcome {
     match answer {
         Ok(_) => UpstreamOutcome::Result,

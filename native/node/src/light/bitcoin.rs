@@ -1,4 +1,5 @@
-//! Follows Bitcoin's chain by untrusted sources, for the light client to judge its own chain by.
+//! Follows Bitcoin's chain by untrusted sources: polls each, gives its headers and coinbases to the core's [`BitcoinFollower`], which
+//! judges the client's own chain by them, and stores them.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -22,22 +23,22 @@ use tracing::{info, warn};
 
 use super::shared_light::SharedLight;
 
-/// Name of the file inside `--data-dir`: the headers since the built-in block, and the newest coinbases.
+/// Name of the file inside `--data-dir`: the headers since the built-in checkpoint, and the newest coinbases.
 const FILE: &str = "bitcoin.headers";
 /// Longest file that is read, in bytes: more than [`SERVED_BITCOIN_HEADERS`] and coinbases take.
 const MAX_FILE: u64 = 8 * 1024 * 1024;
-/// Longest pause after failures; each further failure doubles it.
+/// Longest pause after failures; each further failure doubles the pause up to it.
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
-/// How often a source is asked for coinbases in one look, at most.
+/// Most requests for coinbases in one poll of a source; the next poll asks for the rest.
 const MAX_ROUNDS: usize = 4;
-/// Most requests for headers in one look: half a million headers, which is more than any checkpoint is old.
+/// Most requests for headers in one poll: half a million headers, which is more than any checkpoint is old.
 const MAX_REQUESTS: usize = 256;
 
 /// A folder with headers of an earlier run.
 #[derive(Clone, Copy)]
 pub(super) struct HeaderFolder<'a> {
     pub(super) path: &'a Path,
-    /// Whether new headers are stored there. Another program may do so.
+    /// Whether this client stores new headers there; if not, another program may write to the folder.
     pub(super) is_own: bool,
 }
 
@@ -46,18 +47,19 @@ pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
     /// The file in which the chain is stored.
     file: Option<PathBuf>,
-    /// Pause between two looks for new blocks, and after a first failure.
+    /// Pause between two polls of a source, and after a first failure.
     poll: Duration,
-    /// Number of sources, and the names of those whose chains do not link to the client's.
+    /// Number of sources with different names.
     sources: usize,
+    /// Names of the sources whose chains do not link to the client's.
     unlinked: Mutex<HashSet<String>>,
     /// The verdict that was logged last, and whether a hidden branch was.
     logged: Mutex<Option<(&'static str, bool)>>,
-    /// Number of sources that have answered the last time that they were asked.
+    /// Number of sources whose last poll succeeded.
     answering: AtomicUsize,
 }
 
-/// Why a look at a source ended early.
+/// Why a poll of a source ended early.
 #[derive(Debug, thiserror::Error)]
 enum SourceFault {
     #[error("{0}")]
@@ -78,7 +80,7 @@ type UnprovenCoinbase = (RawCoinbase, [u8; HEADER_LEN]);
 impl BitcoinKeeper {
     /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an
     /// earlier run are taken from the folder, and new ones are stored there if it is the client's own. `poll` is the
-    /// pause between two looks at one of the `sources`.
+    /// pause between two polls of one of the `sources`.
     pub(super) fn start(
         shared: Arc<SharedLight>,
         folder: Option<HeaderFolder<'_>>,
@@ -88,7 +90,7 @@ impl BitcoinKeeper {
         let network = shared.client.sync().network().bitcoin?;
         let path = folder.map(|folder| folder.path.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
-        // Other clients ask for the headers since the built-in block.
+        // This client also serves Bitcoin's headers to other clients, so it holds those since the built-in checkpoint.
         let follower = restored
             .map_or_else(|| at_built_in(network), |follower| follower.holding(SERVED_BITCOIN_HEADERS));
         info!("judging the chain by Bitcoin's, from block {}", follower.chain().tip().height);
@@ -102,11 +104,11 @@ impl BitcoinKeeper {
         Some(Arc::new(Self { shared, file, poll, sources, unlinked, logged, answering }))
     }
 
-    /// Asks one source, again and again, until the service is dropped.
+    /// Polls one source until the service is dropped.
     pub(super) async fn follow(self: Arc<Self>, source: Arc<BitcoinSource>) {
         let (mut failures, mut answers) = (0_u32, false);
         loop {
-            let outcome = self.look(&source).await;
+            let outcome = self.poll_once(&source).await;
             let answered = std::mem::replace(&mut answers, outcome.is_ok());
             self.count_source(answered, answers);
             self.log_verdict();
@@ -128,12 +130,12 @@ impl BitcoinKeeper {
         }
     }
 
-    /// Number of sources that have answered the last time that they were asked.
+    /// Number of sources whose last poll succeeded.
     pub(super) fn answering(&self) -> usize {
         self.answering.load(Ordering::Relaxed)
     }
 
-    /// Counts a source that answers and did not, or the other way round.
+    /// Updates the number of answering sources for one source: `answered` in the poll before, `answers` in this one.
     fn count_source(&self, answered: bool, answers: bool) {
         match (answered, answers) {
             (false, true) => self.answering.fetch_add(1, Ordering::Relaxed),
@@ -142,8 +144,8 @@ impl BitcoinKeeper {
         };
     }
 
-    /// Takes the headers and coinbases that the client does not have.
-    async fn look(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
+    /// Takes the headers and coinbases of a source that the client does not have. What was taken before a failure is stored too.
+    async fn poll_once(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         let taken = self.take_headers(source).await;
         self.store().await;
         taken?;
@@ -155,7 +157,7 @@ impl BitcoinKeeper {
         Ok(())
     }
 
-    /// Takes coinbases from a source. One that gave some is asked again at once for those that its answer lacked.
+    /// Takes coinbases from a source. A source whose response had some of the missing coinbases is asked for the others at once.
     async fn take_missing_coinbases(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         let mut before = usize::MAX;
         for _ in 0..MAX_ROUNDS {
@@ -171,7 +173,7 @@ impl BitcoinKeeper {
         Ok(())
     }
 
-    /// Proves coinbases without a lock of the client's chain, and keeps those that are right.
+    /// Proves coinbases without a lock of the client's chain, and gives the client those that are right.
     async fn take_coinbases(&self, coinbases: Vec<RawCoinbase>) -> Result<(), SourceFault> {
         let (unproven, tip) = self.with(|follower| {
             let chain = follower.chain();
@@ -190,7 +192,8 @@ impl BitcoinKeeper {
         wrong.map_or(Ok(()), Err)
     }
 
-    /// Asks for the headers above one that the source and the client have in common, from the tip downwards.
+    /// Requests headers from the tip on. If they do not link, requests from lower and lower heights, until the source's headers
+    /// link to a block of the client's chain.
     async fn take_headers(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         let mut locator = self.with(|follower| follower.chain().locator().collect::<Vec<_>>()).into_iter();
         let mut from = locator.next().ok_or(SourceFault::Unlinked)?;
@@ -229,12 +232,13 @@ impl BitcoinKeeper {
         self.with(|follower| follower.chain().tip().height)
     }
 
+    /// Reads the follower; the default without one.
     fn with<T: Default>(&self, read: impl FnOnce(&BitcoinFollower) -> T) -> T {
         let follower = self.shared.client.sync().bitcoin().cloned();
         follower.map(|follower| read(&follower)).unwrap_or_default()
     }
 
-    /// Changes what the client knows of Bitcoin, on a thread that may be busy for long: two thousand headers take milliseconds.
+    /// Changes the follower, on a blocking thread: checking two thousand headers takes milliseconds.
     async fn update<T: Send + 'static>(
         &self,
         update: impl FnOnce(&mut BitcoinFollower) -> T + Send + 'static,
@@ -244,7 +248,7 @@ impl BitcoinKeeper {
         tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 
-    /// Stores the chain if the file lacks some hours of it (`HeaderSync::export_bitcoin`).
+    /// Stores the chain if the stored one is hours behind (`HeaderSync::export_bitcoin`).
     async fn store(&self) {
         let Some(path) = &self.file else { return };
         let Some(follower) = self.shared.client.sync_mut().export_bitcoin() else { return };
@@ -255,8 +259,8 @@ impl BitcoinKeeper {
         }
     }
 
-    /// Begins again at the built-in block if the chain of no source links to the client's. Then what an earlier run has
-    /// stored is not Bitcoin's chain.
+    /// Notes whether a source's chain links to the client's. If no source's does, begins again at the built-in checkpoint, because
+    /// then the stored headers are not those of Bitcoin's chain.
     fn note_links(&self, source: &str, outcome: &Result<(), SourceFault>) {
         let mut unlinked = self.unlinked.lock().unwrap_or_else(PoisonError::into_inner);
         // A failed request or a false header says nothing of the source's chain.
@@ -277,14 +281,14 @@ impl BitcoinKeeper {
         }
     }
 
-    /// Logs what Bitcoin says of the chain when it says something else than before.
+    /// Logs the verdict about the chain when it differs from the one logged before.
     fn log_verdict(&self) {
         let now = self.shared.now().unix;
         let report = self.shared.client.sync().bitcoin().and_then(|follower| follower.report_at(now));
         let Some(report) = report else { return };
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = (report.verdict.name(), report.hidden.is_some());
-        if logged.replace(news) == Some(news) {
+        let current = (report.verdict.name(), report.hidden.is_some());
+        if logged.replace(current) == Some(current) {
             return;
         }
         match report.verdict {
@@ -300,13 +304,13 @@ impl BitcoinKeeper {
     }
 }
 
-/// A follower from the built-in block on, which serves other clients.
+/// A follower from the built-in checkpoint on, which holds enough headers to serve other clients.
 fn at_built_in(network: BitcoinNetwork) -> BitcoinFollower {
     BitcoinFollower::resume(BitcoinChain::new(network).holding(SERVED_BITCOIN_HEADERS))
 }
 
-/// Proves coinbases of blocks of a chain whose newest block has the height `tip`. Returns the right ones, shortened, and the
-/// fault of the last one that no honest source gives.
+/// Proves coinbases of blocks of a chain whose newest block has the height `tip`. Returns the proven coinbases, shortened, and the
+/// fault of the last coinbase that no honest source sends.
 fn prove_coinbases(
     unproven: Vec<UnprovenCoinbase>,
     tip: u32,
@@ -325,8 +329,8 @@ fn prove_coinbases(
     (right, wrong)
 }
 
-/// Whether no honest source gives such a coinbase for a block with `depth` blocks on top. Near the tip, an honest source
-/// may follow another branch.
+/// Whether no honest source sends such a coinbase for a block with `depth` blocks on top. Near the tip, an honest source may
+/// follow another branch, whose coinbase has another Merkle root.
 fn is_false(error: &CoinbaseProofError, depth: u32) -> bool {
     depth >= DEEP_REORGANISATION || !matches!(error, CoinbaseProofError::MerkleRoot { .. })
 }
