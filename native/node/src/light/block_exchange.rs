@@ -1,4 +1,5 @@
-//! Blocks that the light clients of one service tell each other of.
+//! Exchange of verified blocks between the light clients of one service (front ends), as texts that the host passes on. The receiver
+//! checks everything again; it only saves the requests to upstreams.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use thiserror::Error;
 use super::contents::{ContentsError, take_contents};
 use super::shared_light::SharedLight;
 
-/// Most headers that are told at once.
+/// Most headers of one text.
 pub const MAX_EXCHANGED_HEADERS: usize = 16;
 
-/// Why a header that was told is not taken.
+/// Why a header of another client is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
@@ -29,9 +30,8 @@ pub enum ExchangeError {
     NotSynced,
 }
 
-/// Tells another light client of verified blocks, and takes what others tell. Everything is checked as if an upstream had
-/// sent it; only no upstream has to be asked. The checks take up to some milliseconds, so they belong on a thread for
-/// blocking work.
+/// Exports verified blocks for another light client, and takes those of others. Everything that is taken is checked as if an upstream
+/// had sent it. The checks take up to some milliseconds, so they belong on a thread for blocking work.
 #[derive(Clone)]
 pub struct BlockExchange(pub(super) Arc<SharedLight>);
 
@@ -48,11 +48,11 @@ impl BlockExchange {
         headers(&self.0.client.sync(), blocks)
     }
 
-    /// Takes headers with those of their uncles that are told. Returns whether nothing is missing; otherwise the upstreams
-    /// are to be asked.
+    /// Takes headers, with those of their uncles that the text has. Returns whether nothing is missing; otherwise the upstreams are
+    /// to be asked.
     ///
     /// # Errors
-    /// Why a header is not taken; those before it are.
+    /// Why a header is not taken; the headers before it are taken.
     pub fn take_headers(&self, text: &str) -> Result<bool, ExchangeError> {
         let taken = take_headers(&self.0.client, text, self.0.now());
         self.0.changed();

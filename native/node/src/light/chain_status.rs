@@ -1,11 +1,11 @@
-//! The state of a light client for metrics.
+//! The state of a light client, as the server's metrics and probes show it.
 
 use std::time::Duration;
 
 use rootlight::light::{PinnedHead, UpstreamState};
 use rootlight_server::service::{BitcoinHealth, ServiceStatus, UpstreamHealth};
 
-/// The state of the chain and of the upstreams at a pinned head; so many sources of Bitcoin's chain answer.
+/// The state of the chain and of the upstreams at a pinned head. `sources` is the number of sources of Bitcoin's chain that answer.
 pub(super) fn of(pinned: &PinnedHead, sources: usize) -> ServiceStatus {
     let head = pinned.chain().map(|chain| chain.head());
     let progress = pinned.progress();

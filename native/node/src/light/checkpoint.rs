@@ -1,4 +1,5 @@
-//! Parses `--checkpoint NUMBER:HASH[:TD]|none|work|window|built-in`.
+//! Parses `--checkpoint NUMBER:HASH[:TD]|none|work|window|built-in`, where `TD` is the total difficulty up to the block, and finds the
+//! start that it means.
 
 use rootlight::consensus::checkpoint::{self, OldCheckpoint};
 use rootlight::consensus::{Checkpoint, Network, WorkStart, WorkStartError};
@@ -60,23 +61,24 @@ pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
         [number, hash, total] => (*number, *hash, Some(*total)),
         _ => return Err(CheckpointError::Form),
     };
-    // `from_str_radix` takes no digits as 0 and skips underscores.
-    let wide = |text: &str| {
+    // `from_str_radix` reads no digits as 0, and skips underscores.
+    let as_u256 = |text: &str| {
         let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
         let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         U256::from_str_radix(digits, radix).ok().filter(|_| valid)
     };
-    let number = wide(number)
+    let number = as_u256(number)
         .and_then(|value| u64::try_from(value).ok())
         .ok_or_else(|| CheckpointError::Number(number.into()))?;
     let hash: B256 = hash.parse().map_err(|_| CheckpointError::Hash(hash.into()))?;
     let total_difficulty = total
-        .map(|text| wide(text).ok_or_else(|| CheckpointError::TotalDifficulty(text.into())))
+        .map(|text| as_u256(text).ok_or_else(|| CheckpointError::TotalDifficulty(text.into())))
         .transpose()?;
     Ok(Checkpoint { number, hash, total_difficulty })
 }
 
-/// The start without `--checkpoint`: by window, where the network's work proves something and a floor is set for it.
+/// The start without `--checkpoint`: by window, where the network's work proves something and a work floor is set, else at the
+/// built-in checkpoint.
 fn usual(network: &Network, min_work: u64) -> &'static str {
     if min_work > 0 && network.start_by_work().is_ok() { "window" } else { "built-in" }
 }
@@ -115,9 +117,10 @@ pub fn start_checkpoint(argument: Option<&str>, network: &Network) -> Result<Che
     }
 }
 
+/// Block 0, with its total difficulty if it is a built-in checkpoint.
 fn genesis(network: &Network) -> Checkpoint {
-    let known = checkpoint::built_in(network).first().map(|known| known.checkpoint);
-    known.filter(|known| known.number == 0).unwrap_or(Checkpoint {
+    let oldest = checkpoint::built_in(network).first().map(|oldest| oldest.checkpoint);
+    oldest.filter(|oldest| oldest.number == 0).unwrap_or(Checkpoint {
         number: 0,
         hash: network.genesis_hash,
         total_difficulty: None,

@@ -1,7 +1,7 @@
-//! Proves, behind a start by window, that a trusted block leads to the window.
+//! Proves, in the background of a client that started by window, that a trusted block leads to the window (`--backfill`).
 //!
-//! A second client follows the same upstreams from that block on, by every rule. When its chain contains the window's base,
-//! answers of the first one rest on the trusted block.
+//! A second client follows the same upstreams from the trusted block on, by every rule. When its chain contains the lowest block of
+//! the window, answers of the first client rest on the trusted block.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::service::LightService;
 
-/// Pause between two looks at the second client.
+/// Pause between two checks of the second client's chain.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl LightService {
@@ -21,6 +21,7 @@ impl LightService {
         info!("a trusted block leads to this window: answers rest on it");
     }
 
+    /// Whether the second client's chain contains the base now.
     fn try_link(&self, trusted: &Self) -> bool {
         let chain = trusted.trusted_chain();
         chain.is_some_and(|chain| self.shared.client.sync_mut().confirm_window(&chain))

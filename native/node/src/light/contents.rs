@@ -1,4 +1,4 @@
-//! The transactions and receipts of a block, which the light clients of one service tell each other.
+//! The contents of a block, its transactions and receipts, as the light clients of one service send them to each other.
 
 use alloy_primitives::B256;
 use rootlight::consensus::{BodyError, VerifiedBody, VerifiedReceipts};
@@ -56,6 +56,7 @@ pub(super) fn take_contents<S: LockKind>(
     Ok(client.keep_block(body, receipts)?)
 }
 
+/// A list of encoded items.
 fn list(items: impl Iterator<Item = Vec<u8>>) -> ListBuf {
     let mut list = ListBuf::with_capacity(0);
     items.for_each(|item| list.items().extend(item));

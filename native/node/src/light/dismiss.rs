@@ -1,44 +1,45 @@
-//! When a source that others can replace is given up.
+//! Decides when a discovered node that fills an upstream slot is replaced by another one.
 //!
-//! Only lies and synchronization count. What callers ask for does not: else any caller could drive honest sources away, by
-//! questions about states that they no longer have.
+//! Only lies and failures of synchronization count. Failures of callers' requests do not count: otherwise any caller could drive honest
+//! nodes away, by requests for states that the nodes no longer have.
 
 use rootlight::light::{HeaderSync, RequestFailure, SyncCause, SyncFault, UpstreamState};
 use rootlight_upstream::{CurrentSource, Dismissal};
 
 use super::shared_light::SharedLight;
 
-/// Strikes at which a source is of no use: some minutes without headers.
+/// Strikes at which a source is useless. Each failure adds [`STRIKES_OF_FAILURE`], so this takes some minutes without headers.
 const MAX_STRIKES: u32 = 40;
 
-/// Strikes for a failure. A good exchange takes one back.
+/// Strikes for a failure; a good exchange removes one. So a source is useless if more than one exchange in five fails for long.
 const STRIKES_OF_FAILURE: u32 = 4;
 
-/// A source this many blocks behind the verified head is of no use. A block takes half a minute.
+/// A source that is more than this many blocks behind the verified head is useless: half an hour, at half a minute a block.
 const MAX_BEHIND: u64 = 60;
 
-/// The source whose record the core has.
+/// The source that fills an upstream slot now, with its strikes.
 pub(super) struct WatchedSource {
-    turn: CurrentSource,
+    source: CurrentSource,
     strikes: u32,
 }
 
 impl WatchedSource {
-    pub(super) const fn new(turn: CurrentSource) -> Self {
-        Self { turn, strikes: 0 }
+    pub(super) const fn new(source: CurrentSource) -> Self {
+        Self { source, strikes: 0 }
     }
 
+    /// The number that tells this source from the former ones of the slot.
     pub(super) const fn number(&self) -> u64 {
-        self.turn.number
+        self.source.number
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.turn.name
+        &self.source.name
     }
 
-    /// Whether there is no source at present, so that failures say nothing.
+    /// Whether no node fills the slot at present, so that failures do not count.
     pub(super) const fn is_vacant(&self) -> bool {
-        self.turn.vacant
+        self.source.vacant
     }
 
     /// Counts the exchange of synchronization that has just ended.
@@ -50,13 +51,13 @@ impl WatchedSource {
     fn count(&mut self, fault: Option<&SyncFault>) {
         self.strikes = match fault.map(|fault| &fault.cause) {
             None => self.strikes.saturating_sub(1),
-            // Callers can use up what a source answers in a minute, and the memory for it.
+            // Requests of callers can use up the rate limit of a source and the memory for responses, so these failures do not count.
             Some(SyncCause::Call(RequestFailure::Busy { .. } | RequestFailure::NoRoom)) => self.strikes,
             Some(_) => self.strikes.saturating_add(STRIKES_OF_FAILURE),
         };
     }
 
-    /// Why the source should give its place to another one, if it should.
+    /// Why another source should replace this one; `None` if it should stay.
     pub(super) fn dismissal(&self, shared: &SharedLight, upstream: usize) -> Option<Dismissal> {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(upstream)?;

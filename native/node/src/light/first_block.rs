@@ -1,4 +1,5 @@
-//! Block 0 of a development chain. No block of such a chain is known in advance, so that its upstreams show it.
+//! Finds block 0 of a development chain. Each development chain has a block 0 of its own, so the client trusts the one that its
+//! upstreams show.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use rootlight::types::SealedHeader;
 use rootlight_upstream::{SharedUpstream, UpstreamError};
 use tokio::time::{sleep, timeout};
 
-/// Time that the other upstreams have once one has shown its block.
+/// Time that the other upstreams have to show theirs, once one has shown its block.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Why there is no block to start at.
@@ -27,12 +28,13 @@ pub enum FirstBlockError {
     Different(Box<(String, Checkpoint)>, Box<(String, Checkpoint)>),
 }
 
+/// The part of an error text about one upstream.
 fn shows((name, block): &(String, Checkpoint)) -> String {
     format!("{name} shows block 0 {}", block.hash)
 }
 
 /// The checkpoint of a client whose upstreams are a development chain: the block 0 that they show. An upstream that does not
-/// answer does not count if another one does.
+/// answer is ignored if another one answers.
 ///
 /// # Errors
 /// No upstream shows a block 0, or two show different ones.
@@ -63,8 +65,8 @@ pub async fn first_block(
     }
 }
 
-/// As [`first_block`], for a program that runs on: while no upstream shows a block it asks again after `pause`, and tells the
-/// reason once.
+/// As [`first_block`], for a program that waits: while no upstream shows a block, it asks again after `pause`. `tell` gets the first
+/// error.
 ///
 /// # Errors
 /// Two upstreams show different blocks.
@@ -88,14 +90,15 @@ pub async fn awaited_first_block(
     }
 }
 
-/// Asks one upstream for a block; `None` if the upstream says that there is none. The error is the reason, in words.
+/// Asks one upstream for a block; `None` if the upstream says that there is none. The error is a text.
 pub(super) async fn block_of(
     network: &Network,
     upstream: &SharedUpstream,
     number: u64,
 ) -> Result<Option<SealedHeader>, String> {
     let request = UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));
-    let (results, _held) = upstream.request_reserved(vec![request]).await;
+    // The reservation lasts until the header is read.
+    let (results, _reserved) = upstream.request_reserved(vec![request]).await;
     let result = results.into_iter().next().ok_or("no response")?;
     let block = result.map_err(|error| RequestFailure::from(error).to_string())?;
     if block.get() == "null" {
@@ -108,23 +111,23 @@ pub(super) async fn block_of(
     Ok(Some(header))
 }
 
-/// Refuses an upstream of another network, which may have taken the place of the former one. The chain id is asked for anew
-/// ([`of_network`](rootlight_upstream::of_network)).
+/// Refuses an upstream of another network. The chain id is requested anew, because another program may run at the upstream's URL by
+/// now ([`of_network`](rootlight_upstream::of_network)).
 async fn of_network(network: &Network, upstream: &SharedUpstream) -> Result<(), String> {
     let upstream = rootlight_upstream::of_network(upstream.clone(), network.chain_id);
     let request = UpstreamRequest::new("eth_chainId", "[]".to_owned());
     match upstream.request(vec![request]).await.into_iter().next() {
-        // An upstream that tells no chain id is judged by its headers.
+        // An upstream that states no chain id is judged by its headers.
         None | Some(Ok(_) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotRecorded(_))) => Ok(()),
         Some(Err(error)) => Err(RequestFailure::from(error).to_string()),
     }
 }
 
-/// The block that one upstream shows, whose hash is that of its header. The error is the reason, in words.
+/// The block that one upstream shows, whose hash is that of its header. The error is a text.
 async fn shown_by(network: &Network, upstream: &SharedUpstream) -> Result<Checkpoint, String> {
     of_network(network, upstream).await?;
     let header = block_of(network, upstream, 0).await?;
     let header = header.ok_or("it has no block 0: check that it is a development chain")?;
-    // Nothing is below block 0, so that its difficulty is the total one.
+    // No block is below block 0, so its difficulty is the total difficulty.
     Ok(Checkpoint { number: 0, hash: header.hash(), total_difficulty: Some(header.difficulty.value()) })
 }

@@ -37,7 +37,7 @@ pub const WINDOW_FILE: &str = "window.redb";
 /// New name of an unusable file of a start by window.
 const WINDOW_SET_ASIDE: &str = "window.redb.unusable";
 
-/// Longest file that is read as a copy, in bytes: some times what the newest [`WINDOW_PAGES`] take.
+/// Longest file that is read as a copy, in bytes: several times what the newest [`WINDOW_PAGES`] take. Bounds memory.
 const MAX_COPY: u64 = 64 * 1024 * 1024;
 
 /// Version of the layout and of the pages.
@@ -51,12 +51,12 @@ const FORMAT: &str = "format";
 const NETWORK: &str = "network";
 /// Number (8 bytes, big-endian) and hash of the checkpoint.
 const CHECKPOINT: &str = "checkpoint";
-/// In place of a checkpoint, what a start by window recorded ([`WindowRecord`]).
+/// For a start by window, in place of a checkpoint: its encoded [`WindowRecord`].
 const WINDOW: &str = "window";
 /// Pages by number.
 const PAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("pages");
 
-/// The open file.
+/// The store of verified headers, which has its file open.
 pub struct HeaderStore {
     database: Database,
     path: PathBuf,
@@ -66,9 +66,9 @@ pub struct HeaderStore {
 
 /// Why opening a file failed.
 enum OpenFailure {
-    /// The file is not at fault: it is in use, or permission or space is missing.
+    /// The file may be good, but is in use, or permission or space is missing. It is not set aside.
     Fatal(ChainStoreError),
-    /// The contents of the file cannot be used.
+    /// The contents of the file cannot be used, so it is set aside.
     Useless(String),
 }
 
@@ -119,7 +119,7 @@ impl HeaderStore {
         }
         std::fs::rename(&path, &aside)
             .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
-        Self::attempt(|| Self::open_file(&path), sync).map_err(|trouble| match trouble {
+        Self::attempt(|| Self::open_file(&path), sync).map_err(|failure| match failure {
             OpenFailure::Fatal(error) => error.at(&path),
             OpenFailure::Useless(reason) => {
                 ChainStoreError::Folder { folder: folder.to_owned(), source: std::io::Error::other(reason) }
@@ -152,7 +152,7 @@ impl HeaderStore {
         open: impl FnOnce() -> Result<Self, DatabaseError>,
         sync: &mut HeaderSync,
     ) -> Result<Self, OpenFailure> {
-        // The database asserts parts of what it reads. A damaged file must not end the program.
+        // redb panics at some kinds of damage. A damaged file must not end the program.
         let tried = catch_unwind(AssertUnwindSafe(|| Self::open_and_restore(open, sync)));
         let outcome = tried.unwrap_or_else(|_| Err(OpenFailure::Useless("damaged".into())));
         if outcome.is_err() {
@@ -163,6 +163,7 @@ impl HeaderStore {
         outcome
     }
 
+    /// Opens the database, compares its properties and restores its headers into `sync`.
     fn open_and_restore(
         open: impl FnOnce() -> Result<Self, DatabaseError>,
         sync: &mut HeaderSync,
@@ -179,7 +180,7 @@ impl HeaderStore {
         Ok(store)
     }
 
-    /// Tells what an earlier run recorded of its window; returns whether its headers are of use.
+    /// Passes the record of an earlier run's window to `sync`; returns whether its headers are recent enough to be restored.
     fn resume_window(&self, sync: &mut HeaderSync) -> Result<bool, OpenFailure> {
         let read = || -> Result<_, ChainStoreError> {
             let meta = self.database.begin_read()?.open_table(META)?;
@@ -209,7 +210,7 @@ impl HeaderStore {
     /// Writes the properties into a new file, or compares those of an existing one. Returns the first
     /// difference.
     fn identify(&self, identity: &StoreIdentity) -> Result<Option<String>, ChainStoreError> {
-        // A write waits for the disk, so there is none where nothing is to be written.
+        // A transaction that writes waits for the disk, so an existing file is only read.
         if self.has(identity)? {
             return Ok(None);
         }
@@ -233,6 +234,7 @@ impl HeaderStore {
         Ok(None)
     }
 
+    /// Restores all pages into `sync`, which checks them.
     fn restore(&self, sync: &mut HeaderSync) -> Result<(), OpenFailure> {
         let started = Instant::now();
         let read = self.database.begin_read().map_err(|error| of_reading(error.into()))?;
@@ -303,6 +305,7 @@ impl HeaderStore {
         })
     }
 
+    /// Writes pages in one transaction, in place of all pages above them.
     fn replace(&self, pages: &[HeaderPage], window: Option<&WindowRecord>) -> Result<(), ChainStoreError> {
         let write = self.database.begin_write()?;
         {

@@ -1,5 +1,5 @@
-//! Asks a second upstream when the first is slower than usual, and takes the response that comes first. An upstream that is
-//! much slower than the second loses its turns to it for a while.
+//! Hedged requests: asks a second upstream, the spare, when the first is slower than usual, and takes the response that comes first. If
+//! an upstream is much slower than its spare, the spare is asked first for a while. `rootlight::light::Hedges` has the statistics.
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,6 +17,7 @@ use super::ask::{UpstreamResponses, ask};
 #[derive(Debug)]
 pub(super) struct SharedHedges {
     hedges: Mutex<Hedges>,
+    /// The begin of the clock for `hedges`.
     started: Instant,
 }
 
@@ -29,8 +30,8 @@ impl SharedHedges {
         self.hedges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a round of requests to an upstream, and to the spare one as well if the first is slow; to the spare first if the
-    /// other is passed over. Returns the responses, and whether they are the spare's.
+    /// Sends a round of requests to an upstream, and to the spare as well if the upstream is slow. If the upstream was much slower than
+    /// the spare before, the spare is asked first. Returns the responses, and whether they are the spare's.
     pub(super) async fn ask(
         &self,
         metrics: &Metrics,
@@ -38,9 +39,10 @@ impl SharedHedges {
         spare: (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
     ) -> (UpstreamResponses, bool) {
-        let (is_passed_over, patience) = self.lock().begin(first.0, spare.0, micros(self.started));
+        // `patience` is the usual time of the upstream that is asked first, in microseconds.
+        let (spare_first, patience) = self.lock().begin(first.0, spare.0, micros(self.started));
         let patience = Duration::from_micros(patience);
-        if is_passed_over {
+        if spare_first {
             let (fetched, of_other) = self.race(metrics, (spare, patience), first, requests).await;
             return (fetched, !of_other);
         }
@@ -59,7 +61,7 @@ impl SharedHedges {
         let started = Instant::now();
         let mut first = pin!(ask(metrics, first, requests.clone()));
         if let Some(fetched) = self.wait(patience, &mut first).await {
-            // A quick failure does not make an upstream quick.
+            // The time of a failure does not count as the upstream's speed.
             if answers_all(&fetched) {
                 self.note(index, started);
             }
@@ -73,7 +75,7 @@ impl SharedHedges {
                 self.note(index, started);
                 (fetched, false)
             }
-            // The first has failed; its failure is reported if the spare is of no more use.
+            // The first upstream has failed; its failure is returned if the spare fails too.
             Either::Left((fetched, second)) => match second.await {
                 other if answers_all(&other) => (self.won(metrics, other, (spare_index, asked)), true),
                 _ => (fetched, false),
@@ -90,7 +92,7 @@ impl SharedHedges {
         }
     }
 
-    /// Waits until the round is answered, or it has taken this long and the budget allows a second one.
+    /// Waits until the round is answered; `None` if it has taken longer than `patience` and the budget allows a second round.
     async fn wait(
         &self,
         patience: Duration,
@@ -105,6 +107,7 @@ impl SharedHedges {
         }
     }
 
+    /// Counts a second round whose responses are used. Returns them.
     fn won(
         &self,
         metrics: &Metrics,
@@ -116,6 +119,7 @@ impl SharedHedges {
         fetched
     }
 
+    /// Notes how long a round has taken at an upstream.
     fn note(&self, upstream: usize, asked: Instant) {
         self.lock().note(upstream, micros(asked));
     }

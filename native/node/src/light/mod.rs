@@ -1,5 +1,16 @@
-//! The light client as a service. The core decides; this module provides upstreams, time, threads and
-//! storage.
+//! The light client as a service. The core decides; this module provides upstreams, time, threads and storage.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `service`, `shared_light`, `options` | [`LightService`]: messages of callers; the parts that all tasks share; its options |
+//! | `sync`, `dismiss`, `renewal` | synchronization with each upstream; when a source is replaced; a development chain that begins anew |
+//! | `rounds`, `ask`, `hedge`, `sends` | the requests of messages to the upstreams |
+//! | `checkpoint`, `first_block`, `confirm_window` | the start, and its confirmation by a trusted block |
+//! | `header_store`, `reader` | stored headers |
+//! | `bitcoin` | the sources of Bitcoin's chain |
+//! | `index`, `own_node` | answers of an index of blocks, and of the operator's full node |
+//! | `block_exchange`, `contents`, `visible_head`, `proven_chain`, `chain_status` | what front ends, loaders and metrics read of a client |
+//! | `propose` | proposals of new built-in checkpoints |
 
 mod ask;
 mod bitcoin;

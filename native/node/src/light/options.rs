@@ -1,4 +1,4 @@
-//! The options of a light client.
+//! The options of a light client that its host sets; `cli` makes them from the flags.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::index::{BlockIndex, HostIndex};
 use super::own_node::OwnNode;
 use crate::scripts::EngineProgram;
 
-/// Options of the light client.
+/// Options of [`super::LightService`].
 #[derive(Debug, Clone)]
 pub struct LightOptions {
     /// Time limits and bounds of synchronization.
@@ -37,23 +37,23 @@ pub struct LightOptions {
     pub own_node: Option<OwnNode>,
     /// Whether [`super::LightService::announce_sent`] is called for the transactions that callers send.
     pub host_announces_sent: bool,
-    /// The index of blocks beside the client, before whose upstreams it is too (`cluster::with_index`).
+    /// The index of blocks, for answers without proof. The index may be one of the upstreams too (`rootlight_cluster::with_index`).
     pub index: Option<Arc<dyn BlockIndex>>,
     /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
     /// asked as well when the first is slow.
     pub spread: bool,
-    /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
+    /// Most bytes of proven blocks and state that are cached for later messages; `None` means 24 MiB.
     pub cache_bytes: Option<usize>,
-    /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Networks whose
-    /// Bitcoin chain is not known ([`rootlight::consensus::Network::bitcoin`]) are not judged.
+    /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Chains of networks without
+    /// a Bitcoin chain ([`rootlight::consensus::Network::bitcoin`]) are not judged.
     pub bitcoin: Vec<Arc<BitcoinSource>>,
     /// The judge that dates the work of a start by window in place of Bitcoin's chain.
     pub window_judge: Option<Arc<dyn WindowJudge>>,
     /// Seconds by which the client's clock is behind the machine's: for upstreams that are recordings.
     pub behind: u64,
-    /// The program that runs tracers in JavaScript; without one they are refused.
+    /// The program that runs tracers in JavaScript; `None` refuses such tracers.
     pub scripts: Option<EngineProgram>,
-    /// The limits of the server that shows the client; its upstreams count in them too.
+    /// The limits of memory and threads that the client shares with the server and with its upstreams.
     pub limits: Arc<Limits>,
 }
 
@@ -83,7 +83,7 @@ impl Default for LightOptions {
 }
 
 impl LightOptions {
-    /// The source of answers in place of the upstreams.
+    /// The source of answers besides the upstreams: the own node, or the index.
     pub(super) fn auxiliary_source(&self) -> Option<Arc<dyn AuxiliarySource>> {
         match (&self.own_node, &self.index) {
             (Some(node), _) => Some(Arc::new(node.clone())),

@@ -1,4 +1,5 @@
-//! Answers of a client beside a full node of its own: state from that node's store, everything else from the node.
+//! The auxiliary source of `rootlight sidecar`, whose only upstream is the operator's full node: state is read from that node's
+//! store, and requests that need no state are relayed to the node.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use rootlight::types::BlockRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Most blocks that a request for logs of the node may cover, as for logs that are proven here.
+/// Most blocks that a relayed request for logs may cover: as many as a light client proves logs of.
 const MAX_LOG_BLOCKS: u64 = 2_000;
 
 /// The operator's own full node, which is the client's only upstream. State is read from the node's store; blocks below the
-/// start are taken from the node as it shows them.
+/// start are taken from the node without proof.
 #[derive(Debug, Clone)]
 pub struct OwnNode {
-    /// The trie nodes that the node keeps on disk.
+    /// The trie nodes that the full node has on disk.
     pub store: Arc<dyn TrieStore>,
-    /// Whether calls, estimates and traces run here. Otherwise the node runs them.
+    /// Whether calls, estimates and traces run in this process. Otherwise the full node runs them.
     pub executes: bool,
 }
 
@@ -42,7 +43,7 @@ impl AuxiliarySource for OwnNode {
         pinned: &PinnedHead,
         refusal: &Refusal,
     ) -> Option<Result<AuxiliaryRequest, RpcError>> {
-        // The node runs what cannot be run here.
+        // The node may run what this process cannot.
         let asked =
             request.row().runs != Runs::Nothing && request.row().relayed && lacks_state_or_code(refusal);
         let asked = if asked { relay(request, pinned).transpose() } else { None };
@@ -59,7 +60,8 @@ impl AuxiliarySource for OwnNode {
     }
 }
 
-/// A request of the pinned block to the node. `None` if a parameter cannot be rewritten: then it is wrong.
+/// The request to the node, with block parameters rewritten to hashes of the pinned chain. `None` if a parameter is wrong, which the
+/// handler then refuses.
 ///
 /// # Errors
 /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
@@ -71,7 +73,7 @@ fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<AuxiliaryReque
     Ok(Some(AuxiliaryRequest::Upstream(request, relayed)))
 }
 
-/// The response of the node is the answer, whatever it is.
+/// The node's response is the answer; it is final if the block that it states is.
 fn relayed(response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer {
     let head = pinned.chain().map_or(0, |chain| chain.head().number);
     match response {
@@ -107,8 +109,8 @@ fn relays(executes: bool, row: &Method) -> bool {
     row.relayed && !(executes && row.runs != Runs::Nothing)
 }
 
-/// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
-/// reaches a method of a native contract that is not simulated.
+/// Whether a node that executes every block could answer what this client refuses: because the state is not stored, or because the
+/// run reaches a method of a native contract that is not simulated.
 fn lacks_state_or_code(refusal: &Refusal) -> bool {
     matches!(
         refusal,
@@ -124,7 +126,7 @@ fn lacks_state_or_code(refusal: &Refusal) -> bool {
     )
 }
 
-/// The name under which the reference node serves a method.
+/// The name under which the reference node (rskj) serves a method.
 fn name_at_node(row: &Method) -> &'static str {
     row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
 }
@@ -132,6 +134,7 @@ fn name_at_node(row: &Method) -> &'static str {
 /// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash; a node that
 /// was restarted may have gone back below it.
 fn own_node_failed(failure: RequestFailure) -> RpcError {
+    // rskj answers so about a block that is not on its chain.
     let behind = matches!(&failure, RequestFailure::Rpc { code: -32600, message } if message.contains("not canonical"));
     let behind =
         behind.then(|| RequestFailure::Transport("it does not have the block at present; ask again".into()));
@@ -146,8 +149,8 @@ fn own_node_failed(failure: RequestFailure) -> RpcError {
     }
 }
 
-/// Whether a response of the node about the block or transaction that it names cannot change any more: it says that it is in
-/// a block at least as deep as the tag `finalized`.
+/// Whether a response about a block or transaction cannot change any more: the block whose number it states is at least as deep as
+/// the tag `finalized`.
 fn is_final(response: &RawValue, head: u64) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -174,7 +177,7 @@ fn stored_state(
     let mut found = None;
     for fact in facts {
         let Fact::State(block, key) = fact else { continue };
-        // A run that reads the state of a block knows its header.
+        // The header is known, because the run that reads the block's state has read it.
         let Some(root) = header(block, pinned, known).map(|header| header.state_root) else { continue };
         let nodes = paths(root, key, store).map_err(|error| refusal(error, root, block.number, store))?;
         let found: &mut ProvenNodes = found.get_or_insert_default();
@@ -183,21 +186,23 @@ fn stored_state(
     Ok(found)
 }
 
+/// The header of a block: on the chain, or among the known facts.
 fn header<'a>(
     block: &BlockRef,
     pinned: &'a PinnedHead,
     known: &KnownFacts<'a>,
 ) -> Option<&'a VerifiedHeader> {
-    let reserved = pinned.chain().and_then(|chain| chain.by_hash(&block.hash));
-    reserved.or_else(|| known.header_at(block.number).filter(|header| header.hash() == block.hash))
+    let on_chain = pinned.chain().and_then(|chain| chain.by_hash(&block.hash));
+    on_chain.or_else(|| known.header_at(block.number).filter(|header| header.hash() == block.hash))
 }
 
-/// The nodes that prove a piece of state, and its bytes if they lie outside of the nodes.
+/// The nodes that prove a piece of state, and its value if the value is too long to be inside a node.
 fn paths(root: B256, key: &StateKey, store: &dyn TrieStore) -> Result<ProvenNodes, WalkError> {
     let (mut nodes, mut values) = (vec![], vec![]);
-    let mut add = |key: &[u8], whole: bool| {
+    // `with_value` adds the value of the key, if it has one.
+    let mut add = |key: &[u8], with_value: bool| {
         nodes.append(&mut trie::prove(&store, root, key)?);
-        values.extend(if whole { trie::lookup_value(&store, root, key)? } else { None });
+        values.extend(if with_value { trie::lookup_value(&store, root, key)? } else { None });
         Ok(())
     };
     match key {
@@ -213,10 +218,11 @@ fn paths(root: B256, key: &StateKey, store: &dyn TrieStore) -> Result<ProvenNode
         _ => {}
     }
     values.retain(|value: &Bytes| value.len() > trie::limits::MAX_INLINE_VALUE);
-    // The nodes were read by their hashes and parse.
+    // The nodes were read by their hashes and parse, so connecting them does not fail.
     Ok(connected(root, &nodes, &values).unwrap_or_default())
 }
 
+/// The refusal for a store that lacks a node or has a damaged one.
 fn refusal(error: WalkError, root: B256, number: u64, store: &dyn TrieStore) -> Refusal {
     let WalkError::Missing(hash) = error else { return Refusal::UnreadableState { number } };
     match store.why_missing(&hash) {

@@ -1,4 +1,4 @@
-//! The heights of the chain that a light client has proven, for hosts that compare blocks of other sources with it.
+//! The chain that a light client has proven, for hosts that compare blocks of other sources, such as an index, with it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rootlight_limits::Limits;
 
 use super::shared_light::SharedLight;
 
-/// Where a block is, as far as the light client knows.
+/// The position of a block relative to the chain that the light client has proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockPosition {
     /// The block is on the proven chain.

@@ -1,4 +1,5 @@
-//! A light client beside another one that stores its headers, and a look at what a client knows of Bitcoin's chain.
+//! A light client that reads the header store of another program and does not write it; also the accessor of a client's Bitcoin
+//! chain.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +15,8 @@ use super::options::LightOptions;
 use super::service::LightService;
 
 impl LightService {
-    /// Does what [`Self::start`] does, but continues a start by window from the verified headers that another program has
-    /// stored in a folder and goes on to store there, Bitcoin's among them. Nothing is written. A folder that cannot be
-    /// read is as good as none.
+    /// Does what [`Self::start`] does, but continues a start by window from the verified headers, Bitcoin's among them, in a folder
+    /// that another program writes. This client writes nothing there. If the folder cannot be read, the client starts without it.
     #[must_use]
     pub fn resume_reading(
         network: Network,

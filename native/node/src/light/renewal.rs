@@ -1,4 +1,5 @@
-//! A development chain that begins anew: its program was started again, or went back to an earlier block.
+//! Notices that a development chain has begun anew, because its program was started again or went back to an earlier block, and makes
+//! the client begin anew with it.
 //!
 //! Such a chain may be shorter than the verified one, and never links to it. A client that starts at the block 0 that its
 //! upstreams show has no more reason to trust the former chain than the new one, so that it begins anew with them.
@@ -15,36 +16,39 @@ use tracing::{info, warn};
 use super::first_block::{block_of, first_block};
 use super::shared_light::SharedLight;
 
-/// Time between two looks at the upstreams' chain.
-const LOOK: Duration = Duration::from_secs(2);
+/// Time between two checks of the upstreams' chain.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A chain has begun anew if at so many looks in a row no upstream has the verified head. At a single look, the upstreams may
-/// just have moved to a heavier branch, which synchronization follows.
-const LOOKS: u32 = 2;
+/// Number of checks in a row without the verified head at any upstream, after which a chain counts as begun anew. A single such check
+/// may mean that the upstreams have moved to a heavier branch, which synchronization follows.
+const MAX_CHECKS_WITHOUT_HEAD: u32 = 2;
 
-/// Looks at the upstreams' chain until the service is dropped.
+/// Checks the upstreams' chain until the service is dropped.
 pub(super) async fn watch(shared: Arc<SharedLight>, upstreams: Vec<SharedUpstream>) {
     let network = shared.client.sync().network().clone();
-    let (mut former, mut odd) = (None, 0);
+    let (mut former, mut checks_without_head) = (None, 0);
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let head = shared.client.sync().chain().map(|chain| (chain.head().number, chain.head().hash()));
         let Some((number, hash)) = head else { continue };
-        let is_gone = former.replace(hash) == Some(hash) && lacked(&network, &upstreams, number, hash).await;
-        odd = if is_gone { odd + 1 } else { 0 };
-        if odd >= LOOKS {
-            odd = 0;
+        // A head that has just changed is not checked.
+        let is_gone =
+            former.replace(hash) == Some(hash) && is_lacking(&network, &upstreams, number, hash).await;
+        checks_without_head = if is_gone { checks_without_head + 1 } else { 0 };
+        if checks_without_head >= MAX_CHECKS_WITHOUT_HEAD {
+            checks_without_head = 0;
             begin_anew(&shared, &network, &upstreams, number).await;
         }
     }
 }
 
 /// Whether all upstreams that respond have another block at the height of the verified head, or none. An upstream that does
-/// not respond does not count; without any response the head is not lacked.
-async fn lacked(network: &Network, upstreams: &[SharedUpstream], number: u64, hash: B256) -> bool {
+/// not respond does not count; without any response the function returns `false`.
+async fn is_lacking(network: &Network, upstreams: &[SharedUpstream], number: u64, hash: B256) -> bool {
     let shown = join_all(upstreams.iter().map(|upstream| block_of(network, upstream, number))).await;
-    let mut known = shown.into_iter().flatten().map(|header| header.map(|header| header.hash())).peekable();
-    known.peek().is_some() && known.all(|shown| shown != Some(hash))
+    let mut responses =
+        shown.into_iter().flatten().map(|header| header.map(|header| header.hash())).peekable();
+    responses.peek().is_some() && responses.all(|shown| shown != Some(hash))
 }
 
 /// Begins anew at the block 0 that the upstreams show now, if they agree.

@@ -1,4 +1,4 @@
-//! Sends the requests of a round of a session to the upstreams that they name.
+//! Sends the requests of a session's round to the upstreams, and has the host answer its questions.
 
 use std::time::{Duration, Instant};
 
@@ -13,15 +13,16 @@ use super::ask::{CountedUpstreams, UpstreamResponses, ask};
 use super::hedge::SharedHedges;
 use super::sends::send_each;
 
-/// For how long a round of requests is tried again whose responses find no room, and the pause between two tries.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-const ROOM_PAUSE: Duration = Duration::from_millis(250);
+/// For how long a round is tried again if there is no memory for any of its responses.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(5);
+/// Pause between two such tries.
+const MEMORY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Questions of one round that the host answers at the same time.
-const QUESTIONS: usize = 4;
+/// Most questions of one round that the host answers at the same time.
+const MAX_OPEN_QUESTIONS: usize = 4;
 
-/// The responses to the parts of a round, and the budget's bytes that they take until the core has read them; and the answers of
-/// the host itself, by the numbers of the questions.
+/// The responses to the parts of a round, with the reservation of their bytes, which lasts until the core has read them; and the
+/// host's answers, each with the number of its question.
 #[derive(Debug, Default)]
 pub(super) struct RoundResponses {
     pub(super) parts: Vec<PartResponses>,
@@ -30,14 +31,15 @@ pub(super) struct RoundResponses {
 }
 
 impl RoundResponses {
+    /// The responses of all parts.
     pub(super) fn iter(&self) -> impl Iterator<Item = &UpstreamResponse> {
         self.parts.iter().flat_map(PartResponses::responses)
     }
 }
 
 /// Sends each part of a round to the upstream that it names, to all upstreams at the same time. With hedges, the spare of a part
-/// is asked as well when the upstream is slow. While there is room for none of the responses, the round waits, holding none;
-/// one with questions to the host, whose answers would be held, does not.
+/// is asked as well when the upstream is slow. While there is no memory for any of the responses, the round drops them and
+/// tries again after a pause. A round with questions to the host does not wait, because it has the answers in memory meanwhile.
 pub(super) async fn ask_round(
     upstreams: CountedUpstreams<'_>,
     Round { parts, questions }: Round,
@@ -49,23 +51,24 @@ pub(super) async fn ask_round(
     };
     let answers: Vec<_> = questions.into_iter().map(answer).collect();
     let may_wait = answers.is_empty() && !parts.is_empty();
-    let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
+    let lacks_memory = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
     let responses = async {
         let started = Instant::now();
         loop {
             let fetched = ask_each(upstreams, &parts, hedges).await;
-            if !may_wait || started.elapsed() >= ROOM_PATIENCE || !fetched.iter().all(lacks_room) {
+            if !may_wait || started.elapsed() >= MEMORY_PATIENCE || !fetched.iter().all(lacks_memory) {
                 return fetched;
             }
             drop(fetched);
-            tokio::time::sleep(ROOM_PAUSE).await;
+            tokio::time::sleep(MEMORY_PAUSE).await;
         }
     };
-    let answers = stream::iter(answers).buffered(QUESTIONS).collect::<Vec<_>>();
+    let answers = stream::iter(answers).buffered(MAX_OPEN_QUESTIONS).collect::<Vec<_>>();
     let (responses, answers) = join(responses, answers).await;
     RoundResponses { answers, ..responses }
 }
 
+/// Sends each part once. Parts that send transactions have rules of their own (`sends.rs`).
 async fn ask_each(
     (upstreams, metrics): CountedUpstreams<'_>,
     parts: &[RoundPart],

@@ -1,4 +1,4 @@
-//! Sends transactions to several upstreams at once, and does not wait for one that swallows them.
+//! Sends transactions to several upstreams at once, and does not wait long for an upstream that does not answer.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ask::{CountedUpstreams, UpstreamResponses, ask};
 
-/// Sends transactions; returns the responses to each part. When each transaction has been taken by an upstream, the others have
-/// [`SEND_GRACE`] left to answer.
+/// Sends transactions; returns the responses to each part. Once an upstream has accepted each transaction, the other upstreams have
+/// [`SEND_GRACE`] milliseconds left to answer.
 pub(super) async fn send_each(
     (upstreams, metrics): CountedUpstreams<'_>,
     parts: Vec<RoundPart>,
 ) -> Vec<(RoundPart, UpstreamResponses)> {
-    let mut untaken: BTreeSet<&str> =
+    let mut not_accepted: BTreeSet<&str> =
         parts.iter().flat_map(|part| &part.requests).map(|request| request.params.as_str()).collect();
     let mut under_way: FuturesUnordered<_> = parts
         .iter()
@@ -38,9 +38,9 @@ pub(super) async fn send_each(
         let Some((number, fetched)) = next else { break };
         let answered = parts[number].requests.iter().zip(&fetched.answers);
         for (request, _) in answered.filter(|(request, answer)| request.is_taken(answer)) {
-            untaken.remove(request.params.as_str());
+            not_accepted.remove(request.params.as_str());
         }
-        if untaken.is_empty() {
+        if not_accepted.is_empty() {
             end.get_or_insert_with(|| Instant::now() + Duration::from_millis(SEND_GRACE));
         }
         responses[number] = Some(fetched);
@@ -53,8 +53,8 @@ pub(super) async fn send_each(
     parts.into_iter().zip(responses).map(with_part).collect()
 }
 
-/// Failures in place of the responses of an upstream that took longer than the others. The upstream is not blamed: another
-/// one can say at once that it has a transaction, whether it has or not.
+/// Failures in place of the responses of an upstream that took longer than the others. They do not count against the upstream, because
+/// a lying upstream could state at once that it has a transaction.
 fn silent(metrics: &Metrics, part: &RoundPart) -> UpstreamResponses {
     let answer = |_: &UpstreamRequest| {
         metrics.asked(part.upstream, UpstreamOutcome::Silence);

@@ -1,6 +1,8 @@
-//! Answers about blocks that this client does not prove, from the host's index: logs and traces of blocks below the start or of
-//! more blocks than one request may cover, and transactions and uncles of blocks below the start. Nothing proves them, so they
-//! are `unproven`.
+//! Answers from the host's index of blocks, where this client has no proof: logs and traces of blocks below the start or of more
+//! blocks than one request may cover, and transactions and uncles of blocks below the start. These answers have the level `unproven`.
+//!
+//! [`HostIndex`] is the auxiliary source. A request whose range is partly above the start is split: the index answers the older part
+//! (`OlderRange`, `OlderTraces`), and a second request, `rest`, is answered with proofs.
 
 #[cfg(test)]
 mod index_test;
@@ -32,8 +34,8 @@ pub use self::questions::{
 };
 use self::traces::{AnsweredTraces, OlderTraces};
 
-/// An index of blocks, for requests that the client cannot prove an answer to. The index may hold the client, which does not
-/// hold the index.
+/// An index of blocks, for requests that the client cannot prove an answer to. The reference is weak, because the index
+/// may hold a reference to the client.
 #[derive(Debug, Clone)]
 pub struct HostIndex(pub Weak<dyn BlockIndex>);
 
@@ -71,6 +73,7 @@ impl AuxiliarySource for HostIndex {
 }
 
 impl HostIndex {
+    /// A question of this kind, which the host answers later.
     fn ask(&self, kind: QuestionKind) -> AuxiliaryRequest {
         AuxiliaryRequest::Host(Box::new(IndexQuestion { index: self.0.clone(), kind }))
     }
@@ -83,6 +86,7 @@ struct IndexQuestion {
     kind: QuestionKind,
 }
 
+/// What an index is asked for.
 #[derive(Debug)]
 enum QuestionKind {
     /// The logs of the older blocks of a request.
@@ -117,15 +121,19 @@ struct OlderPart {
 /// The logs of the older blocks of a request.
 #[derive(Debug)]
 struct OlderLogs {
+    /// Number of logs.
     count: usize,
+    /// The first block of the request.
     from: u64,
+    /// The last block that the index has answered for.
     last: u64,
+    /// The last block of the request.
     to: u64,
 }
 
 impl OlderRange {
-    /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. It ends
-    /// where blocks are final, so that no reorganisation replaces it.
+    /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. The part ends at a
+    /// final block, so that no reorganisation replaces a block of it.
     fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
         if request.row().indexed != Some(Indexed::Logs) {
             return None;
@@ -149,6 +157,7 @@ impl OlderRange {
         Some(Self { asked: LogQuestion { from, to: last, addresses, topics, most }, to, rest })
     }
 
+    /// Evaluates the reply of the index: the whole answer, or a part that lacks the logs of newer blocks.
     fn answered(self, reply: LogReply) -> Result<AuxiliaryAnswer, RpcError> {
         let (from, last, to) = (self.asked.from, self.asked.to, self.to);
         let (count, logs) = match reply {
@@ -169,7 +178,7 @@ impl OlderRange {
     }
 }
 
-/// The same request for other blocks.
+/// The same request for the logs of other blocks.
 fn rest(request: &Request, filter: &LogFilter, from: u64, to: u64) -> Option<Request> {
     let (from, to) = (format!("{from:#x}"), format!("{to:#x}"));
     let topics = filter.topics.iter().map(|any| if any.is_empty() { Value::Null } else { json!(any) });
@@ -200,7 +209,7 @@ impl PartialResult for OlderPart {
         {
             return Err(too_many(from, to, last.saturating_add(1)));
         }
-        match (inner(&self.list), inner(newer)) {
+        match (members(&self.list), members(newer)) {
             (_, "") => Ok(self.list),
             ("", _) => Ok(newer.to_owned()),
             (older, newer) => Ok(RawValue::from_string(format!("[{older},{newer}]"))?),
@@ -209,17 +218,19 @@ impl PartialResult for OlderPart {
 }
 
 /// The members of a JSON array, without its brackets.
-fn inner(list: &RawValue) -> &str {
+fn members(list: &RawValue) -> &str {
     let text = list.get().trim();
     text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_default()
 }
 
 /// The error of too many logs up to a block.
 fn too_many(from: u64, to: u64, at: u64) -> RpcError {
+    // A count above every limit gives the same error as the core's check.
     let stop = check_count(usize::MAX, from, to, at).err();
     stop.map_or(RpcError::Internal, |stop| error(range_failure(stop)))
 }
 
+/// The error of a failed check of a range; other failures cannot occur there.
 fn error(failure: Failure) -> RpcError {
     match failure {
         Failure::Error(error) => error,
@@ -227,6 +238,7 @@ fn error(failure: Failure) -> RpcError {
     }
 }
 
+/// The answer where the index fails.
 fn no_answer(reason: &str) -> AuxiliaryAnswer {
     AuxiliaryAnswer::Whole(Err(RpcError::unavailable(&format!("the index gives no answer: {reason}"))))
 }
@@ -253,31 +265,34 @@ impl HostQuestion for IndexQuestion {
                 AuxiliaryAnswer::Whole(part.ok_or(RpcError::Refused(refusal)))
             };
             match self.kind {
-                QuestionKind::Logs(range) => held(index.logs(range.asked.clone()).await, |reply| {
+                QuestionKind::Logs(range) => host_answer(index.logs(range.asked.clone()).await, |reply| {
                     range.answered(reply).unwrap_or_else(|error| AuxiliaryAnswer::Whole(Err(error)))
                 }),
                 QuestionKind::Traces(range, row) => {
-                    held(index.traces(range.asked.clone()).await, |reply| older_traces(range, reply, row))
+                    host_answer(index.traces(range.asked.clone()).await, |reply| {
+                        older_traces(range, reply, row)
+                    })
                 }
                 QuestionKind::Block(question, refusal) => {
-                    held(index.block_part(question).await, |part| found(part, refusal))
+                    host_answer(index.block_part(question).await, |part| found(part, refusal))
                 }
                 QuestionKind::Transaction(part, transaction, refusal) => {
-                    held(index.transaction_part(part, transaction).await, |part| found(part, refusal))
+                    host_answer(index.transaction_part(part, transaction).await, |part| found(part, refusal))
                 }
             }
         })
     }
 }
 
-/// The answer of the host, as a reply of the index is evaluated, with the bytes that it takes.
-fn held<T>(answer: IndexAnswer<T>, evaluate: impl FnOnce(T) -> AuxiliaryAnswer) -> HostAnswer {
+/// The host's answer: the evaluated reply of the index, with the reservation of its bytes.
+fn host_answer<T>(answer: IndexAnswer<T>, evaluate: impl FnOnce(T) -> AuxiliaryAnswer) -> HostAnswer {
     match answer {
         Ok((reply, reserved)) => HostAnswer { answer: evaluate(reply), held: Box::new(reserved) },
         Err(reason) => HostAnswer { answer: no_answer(&reason), held: Box::new(()) },
     }
 }
 
+/// Evaluates the reply about traces: the whole answer, or a part that lacks the traces of newer blocks.
 fn older_traces(range: OlderTraces, reply: TraceReply, row: &'static Method) -> AuxiliaryAnswer {
     let rest = match range.answered(reply) {
         Ok(AnsweredTraces::Whole(traces)) => return AuxiliaryAnswer::Whole(Ok(traces)),

@@ -1,4 +1,5 @@
-//! Questions of a client to an index of blocks, and the answers, which nothing proves.
+//! The interface of an index of blocks: the questions that a light client asks it, and its unproven answers.
+//! `native/cluster` implements it over PostgreSQL.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use futures::future::BoxFuture;
 use rootlight_limits::budget::Reservation;
 use serde_json::value::RawValue;
 
-/// An index of blocks beside a light client.
+/// An index of blocks that a light client asks for answers without proof.
 pub trait BlockIndex: fmt::Debug + Send + Sync {
     /// The logs of a range.
     fn logs(&self, question: LogQuestion) -> BoxFuture<'_, IndexAnswer<LogReply>>;
@@ -26,7 +27,7 @@ pub trait BlockIndex: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>>;
 }
 
-/// The answer of an index with the budget's bytes that it takes, or the reason why there is none.
+/// The answer of an index with the reservation of its bytes, or the reason why there is none.
 pub type IndexAnswer<T> = Result<(T, Reservation), String>;
 
 /// The part of a block about a transaction.
@@ -38,7 +39,7 @@ pub enum TransactionPart {
     Receipt,
 }
 
-/// A range of blocks, both ends included, and which of its logs are wanted.
+/// Logs of a range of blocks, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogQuestion {
     /// The first block.
@@ -49,7 +50,7 @@ pub struct LogQuestion {
     pub addresses: Vec<Address>,
     /// For each position, any of these topics; an empty list matches any log.
     pub topics: Vec<Vec<B256>>,
-    /// Most logs; `None` for any number.
+    /// Most logs that the answer may have; `None` for any number.
     pub most: Option<usize>,
 }
 
@@ -63,7 +64,7 @@ pub enum LogReply {
         /// A JSON array of log objects, in the order of the chain.
         logs: Box<RawValue>,
     },
-    /// There are more logs than were asked for.
+    /// There are more logs than [`LogQuestion::most`].
     TooMany {
         /// The block whose logs exceed the number.
         at: u64,
@@ -75,7 +76,7 @@ pub enum LogReply {
     },
 }
 
-/// A range of blocks, both ends included, and which of its traces are wanted.
+/// Traces of a range of blocks, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceQuestion {
     /// The first block.
@@ -88,9 +89,9 @@ pub struct TraceQuestion {
     pub senders: Vec<Address>,
     /// Any of these recipients of transactions; an empty list matches any.
     pub recipients: Vec<Address>,
-    /// Number of traces that are left out.
+    /// Number of traces to leave out at the begin.
     pub after: usize,
-    /// Most traces after those.
+    /// Most traces after those that are left out.
     pub count: usize,
 }
 
@@ -101,9 +102,10 @@ pub enum TraceReply {
     Found {
         /// Number of the traces.
         count: usize,
-        /// How many of those to leave out were there.
+        /// Number of traces that were left out.
         skipped: usize,
-        /// The last block that the index looked at, unless it found as many traces as were asked for.
+        /// The last block that the index has searched. If it found [`TraceQuestion::count`] traces, the answer is complete and the
+        /// number has no meaning.
         last: u64,
         /// A JSON array of trace objects, in the order of the chain.
         traces: Box<RawValue>,
@@ -126,7 +128,7 @@ pub enum AskedBlock {
 /// The part that a [`BlockQuestion`] asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockPart {
-    /// The traces of its transactions, as `trace_block`; or of the transaction that is named, as `trace_transaction`.
+    /// The traces of the block's transactions, as `trace_block`; or those of the named transaction, as `trace_transaction`.
     Traces,
     /// The number of uncles.
     UncleCount,
@@ -134,7 +136,7 @@ pub enum BlockPart {
     Uncle(usize),
 }
 
-/// A part of a block.
+/// A question for a part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockQuestion {
     /// The block.

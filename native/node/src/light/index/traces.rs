@@ -1,5 +1,5 @@
-//! Traces and uncles of blocks that this client does not prove, from the host's index. Nothing proves them, so they are
-//! `unproven`.
+//! Questions to the host's index for traces of a range of blocks (`trace_filter`), and for traces and uncles of one block below the
+//! start. The answers have the level `unproven`.
 
 use rootlight::consensus::ChainView;
 use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, RESOURCE_UNAVAILABLE, Refusal, SAFE_DEPTH};
@@ -15,11 +15,13 @@ use super::questions::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion, Trac
 #[derive(Debug)]
 pub(super) struct OlderTraces {
     pub(super) asked: TraceQuestion,
+    /// The last block of the whole request.
     to: u64,
 }
 
-/// The outcome of the question.
+/// The evaluated reply of the index.
 pub(super) enum AnsweredTraces {
+    /// The traces of the whole request.
     Whole(Box<RawValue>),
     /// The traces of the older blocks, and the filter for the newer ones.
     Part(Box<RawValue>, Box<RawValue>),
@@ -53,7 +55,7 @@ impl OlderTraces {
         if (from >= lowest && to.saturating_sub(from) < most) || from > last {
             return None;
         }
-        // The index may leave only as many blocks as can be proven here.
+        // The index may leave out only as many of the newest blocks as this client can prove in one request.
         let least = lowest.saturating_sub(1).max(to.saturating_sub(most)).min(last);
         let TraceFilter { senders, receivers: recipients, after, count, .. } = filter;
         let asked = TraceQuestion { from, to: last, least, senders, recipients, after, count };
@@ -90,6 +92,7 @@ pub(super) fn rest(row: &'static Method, filter: Box<RawValue>) -> Option<Reques
     Request::new(row, vec![filter]).ok()
 }
 
+/// Whether the range itself is refused, as opposed to a parameter that cannot be read.
 fn refuses_range(error: &ParamError) -> bool {
     matches!(error, ParamError::BlockRange | ParamError::TraceRange(_))
 }
@@ -133,7 +136,7 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
             _ => return None,
         },
     };
-    // A header that is not proven may be one below the start; the index tells.
+    // A header that no upstream proves may be below the start, so the index is asked.
     let old = matches!(refusal, Refusal::TooOld { .. })
         || (matches!(block, AskedBlock::Hash(_)) && refusal.code() == RESOURCE_UNAVAILABLE);
     old.then_some(BlockQuestion { block, part })

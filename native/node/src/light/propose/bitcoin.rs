@@ -1,7 +1,7 @@
-//! Proposes a new Bitcoin checkpoint: the newest end of a period with at least a period of blocks on top.
+//! Proposes a new Bitcoin checkpoint: the newest end of a difficulty period (2016 blocks) with at least a period of blocks on top.
 //!
 //! Each source alone must supply every header above the built-in checkpoint, which are checked by all rules. Sources that fail
-//! are named and left out, because public ones come and go; those that are left must show the same block.
+//! are named and left out, because public ones come and go; the remaining sources must show the same block.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,11 +16,11 @@ use super::rootstock::{ProposeError, grouped};
 /// A Bitcoin checkpoint that several sources confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitcoinProposal {
-    /// The newest end of a period that is deep enough. It is the built-in checkpoint if there is no newer one.
+    /// The newest end of a period that is deep enough. The built-in checkpoint if there is no newer one.
     pub checkpoint: BitcoinCheckpoint,
     /// The height above which headers were verified, and the lowest tip that they reached.
     pub verified: (u32, u32),
-    /// Number of sources that confirm it.
+    /// Number of sources that confirm the checkpoint.
     pub sources: usize,
     /// Why sources were left out.
     pub failures: Vec<String>,
@@ -48,10 +48,12 @@ pub async fn propose_bitcoin(
     let lowest = tips.min().filter(|_| shown.len() > 1);
     let lowest = lowest
         .ok_or_else(|| ProposeError::TooFewBitcoin { given: shown.len(), failures: failures.clone() })?;
-    let deepest =
+    // The lowest of the sources' newest checkpoints, which is deep enough for all of them.
+    let common =
         shown.values().map(BitcoinChain::personal_checkpoint).min_by_key(|checkpoint| checkpoint.height);
-    let checkpoint = deepest.unwrap_or(network.checkpoint);
+    let checkpoint = common.unwrap_or(network.checkpoint);
     let height = checkpoint.height;
+    // A checkpoint of a chain has no time, so the time of its block is added.
     let time = shown.values().find_map(|chain| chain.at(height)).map_or(checkpoint.time, |block| block.time);
     let of = |chain: &BitcoinChain| {
         if height == network.checkpoint.height {

@@ -1,5 +1,5 @@
-//! Proposes new built-in checkpoints that several sources confirm, of Rootstock's chain and of Bitcoin's. The file `source_text`
-//! writes them into the source code.
+//! Proposes new built-in checkpoints that several sources confirm: of Rootstock's chain (`rootstock`) and of Bitcoin's (`bitcoin`). The
+//! file `source_text` writes them into the source code.
 
 mod bitcoin;
 mod rootstock;

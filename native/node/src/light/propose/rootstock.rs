@@ -20,12 +20,12 @@ use crate::light::service::LightService;
 /// Proposed heights are multiples of this number, which makes them easy to compare by eye.
 const ROUND: u64 = 1_000;
 
-/// Default number of blocks above a checkpoint: at this depth, REMASC pays the fees of a block of the main network, and
-/// peg-outs are signed.
+/// Default number of blocks above a checkpoint. At this depth on the main network, REMASC, the native contract that pays miners, pays
+/// the fees of a block, and peg-outs to Bitcoin are signed.
 pub const DEPTH: u64 = 4_000;
 
 /// Time limit for one source to supply its headers.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Why no checkpoint is proposed.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +85,7 @@ pub struct CheckpointProposal {
     pub sources: usize,
 }
 
+/// The total difficulty that a block's JSON states.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BlockDifficulty {
@@ -110,9 +111,9 @@ pub async fn propose(
         head = head.min(height(source).await?);
     }
     let depth = options.depth;
-    let deepest = head.saturating_sub(depth);
-    let number = options.number.unwrap_or_else(|| deepest / ROUND * ROUND);
-    if number == 0 || number > deepest {
+    let highest = head.saturating_sub(depth);
+    let number = options.number.unwrap_or_else(|| highest / ROUND * ROUND);
+    if number == 0 || number > highest {
         return Err(ProposeError::TooLow { number, head, depth });
     }
     let mut stated = Vec::new();
@@ -137,20 +138,24 @@ pub async fn propose(
     })
 }
 
+/// The error of one source.
 fn fault(source: &SharedUpstream, reason: impl fmt::Display) -> ProposeError {
     ProposeError::Source { name: source.name().to_owned(), reason: reason.to_string() }
 }
 
+/// Sends one request to a source.
 async fn request(
     source: &SharedUpstream,
     method: &'static str,
     params: String,
 ) -> Result<Box<serde_json::value::RawValue>, ProposeError> {
-    let (results, _held) = source.request_reserved(vec![UpstreamRequest::new(method, params)]).await;
+    // The reservation lasts until the response is returned.
+    let (results, _reserved) = source.request_reserved(vec![UpstreamRequest::new(method, params)]).await;
     let result = results.into_iter().next().ok_or_else(|| fault(source, "no response"))?;
     result.map_err(|error| fault(source, RequestFailure::from(error)))
 }
 
+/// The height of a source's chain.
 async fn height(source: &SharedUpstream) -> Result<u64, ProposeError> {
     let answer = request(source, "eth_blockNumber", "[]".into()).await?;
     prove::quantity(&answer).ok_or_else(|| fault(source, "eth_blockNumber did not return a number"))
@@ -164,7 +169,7 @@ async fn block(
     number: u64,
 ) -> Result<(SealedHeader, Option<U256>), ProposeError> {
     let ask_for = |full: bool| request(source, "eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
-    // Recordings often hold only blocks with full transactions.
+    // Recordings often have only blocks with full transactions.
     let answer = match ask_for(false).await {
         Ok(answer) => answer,
         Err(_) => ask_for(true).await?,
@@ -208,11 +213,11 @@ async fn verify(
     from: Checkpoint,
     proposed: &Checkpoint,
 ) -> Result<u64, ProposeError> {
-    // The source may be a recording, whose head is old.
+    // The source may be a recording, so neither the age of its head nor the work floor is checked.
     let sync = SyncOptions { work_floor: 0, ..SyncOptions::default() };
     let options = LightOptions { sync, max_age: 0, ..LightOptions::default() };
     let service = LightService::start(network.clone(), from, vec![source.clone()], options);
-    service.settled(PATIENCE).await;
+    service.settled(HEADERS_TIMEOUT).await;
     let (head, hash) = service.canonical(proposed.number).map_err(|reason| fault(source, reason))?;
     if hash != Some(proposed.hash) {
         let at = hash.map_or("none".to_owned(), |hash: B256| hash.to_string());

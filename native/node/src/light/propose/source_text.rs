@@ -3,7 +3,7 @@
 use super::bitcoin::BitcoinProposal;
 use super::rootstock::CheckpointProposal;
 
-/// The text has not the form that is expected, or the checkpoint is not newer than those in it.
+/// The text does not have the expected form, or has the checkpoint already.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceTextError(String);
@@ -11,7 +11,7 @@ pub struct SourceTextError(String);
 /// The text of `src/consensus/checkpoint.rs` with one more checkpoint of a network, after the others.
 ///
 /// # Errors
-/// The network has no list, or the list has the block.
+/// The text has no list of the network, or the list has the block already.
 pub fn with_checkpoint(
     text: &str,
     network: &str,
@@ -31,7 +31,7 @@ pub fn with_checkpoint(
 /// The text of `src/consensus/bitcoin/network.rs` with this checkpoint in place of that of Bitcoin's main network.
 ///
 /// # Errors
-/// The text has none, or it has this one.
+/// The text has no checkpoint of Bitcoin's main network, or it has this one already.
 pub fn with_bitcoin_checkpoint(text: &str, proposal: &BitcoinProposal) -> Result<String, SourceTextError> {
     let missing = || SourceTextError("there is no checkpoint of Bitcoin's main network".into());
     let (before, rest) = text.split_once("pub const MAINNET: Self = Self {").ok_or_else(missing)?;
