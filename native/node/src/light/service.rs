@@ -1,4 +1,5 @@
-//! Answers messages: runs the core's sessions, and fetches their data from the upstreams.
+//! The light client as a service: answers messages. For each message it runs a session of the core in steps, and between two steps
+//! sends the requests of the session to the upstreams. Tasks in the background synchronize headers.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -45,17 +46,16 @@ use super::{
 use crate::ban_guard::guard;
 use crate::store::ChainStoreError;
 
-/// Concurrent brief runs per processor.
+/// Brief runs at the same time, per processor.
 const BRIEF_RUNS: usize = 4;
 
-/// Proven blocks and state of a message below this size are not counted, in bytes; a few look-ups need this
-/// much.
+/// Bytes of proven blocks and state of one message that need no reservation; a few look-ups take no more.
 const SMALL_FACTS: usize = 64 * 1024;
 
 /// Interval between checks whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A light client that follows an upstream and answers from what it has verified.
+/// A light client that follows its upstreams and answers messages from verified data.
 pub struct LightService {
     pub(super) shared: Arc<SharedLight>,
     upstreams: Vec<SharedUpstream>,
@@ -63,8 +63,9 @@ pub struct LightService {
     options: LightOptions,
     /// Long runs of handlers.
     runs: Arc<RunQueue>,
-    /// Turns for brief runs, which never wait for long ones.
+    /// Permits of brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
+    /// The tasks in the background, which end with the service.
     syncing: Vec<tokio::task::JoinHandle<()>>,
     bitcoin: Option<Arc<BitcoinKeeper>>,
     bans: Arc<HostBans>,
@@ -78,6 +79,7 @@ enum SessionInput {
     Start(Message, Arc<Caller>),
     /// A session of the host itself, which has not run yet.
     Begin(Box<Session>),
+    /// A session that has run, and the responses to its round.
     Feed(Box<Session>, RoundResponses),
 }
 
@@ -114,6 +116,7 @@ impl LightService {
         Ok(Self::launch(shared, upstreams, options, bans, Some(HeaderFolder { path: folder, is_own: true })))
     }
 
+    /// Makes the client with its options; no task runs yet.
     pub(super) fn shared(
         network: Network,
         start: LightStart,
@@ -154,6 +157,7 @@ impl LightService {
         shared
     }
 
+    /// Starts the tasks in the background. `folder` has the stored headers of Bitcoin's chain.
     pub(super) fn launch(
         shared: SharedLight,
         upstreams: Vec<SharedUpstream>,
@@ -163,7 +167,7 @@ impl LightService {
     ) -> Self {
         let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
-        // Bitcoin's blocks come 20 times less often than Rootstock's.
+        // Bitcoin has a block for 20 of Rootstock's, so its sources are polled less often.
         let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
         let judged = !options.bitcoin.is_empty();
         let keeper = || BitcoinKeeper::start(shared.clone(), folder, poll, &options.bitcoin);
@@ -201,24 +205,25 @@ impl LightService {
         }
     }
 
-    /// The rule for the verified block that messages see as the newest; without it, it is the heaviest.
+    /// The handle by which a host decides which verified block messages see as the newest. Without its use, that is the verified head.
     pub fn visible_head(&self) -> VisibleHead {
         VisibleHead::new(self.shared.clone(), self.gate.clone())
     }
 
-    /// Takes over a filter that another light client of the same network has lent ([`Self::export_filter`]), as if it had been
+    /// Installs a filter that another light client of the same network has exported ([`Self::export_filter`]), as if it had been
     /// polled now.
     pub fn import_filter(&self, id: u128, filter: ExportedFilter) {
         self.shared.client.import_filter(id, filter, self.shared.now());
     }
 
-    /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
+    /// Reports transactions, each with its asker, to the asker's subscriptions. They were sent through this light client or another
+    /// one.
     pub fn announce_sent(&self, transactions: &[(B256, u64)]) {
         self.shared.client.announce_sent(transactions);
         self.shared.changed();
     }
 
-    /// A filter for another light client; `None` if it does not exist. It does not exist here afterwards.
+    /// Removes a filter and returns it for another light client; `None` if it does not exist.
     pub fn export_filter(&self, id: u128) -> Option<ExportedFilter> {
         self.shared.client.export_filter(id)
     }
@@ -238,6 +243,7 @@ impl LightService {
                 tokio::time::sleep(SETTLE_INTERVAL).await;
             }
         };
+        // The caller goes on in either case.
         let _ = tokio::time::timeout(limit, settled).await;
     }
 
@@ -254,23 +260,24 @@ impl LightService {
         }
     }
 
-    /// The chain that is proven, for comparing blocks of other sources with it.
+    /// The proven chain, to compare blocks of other sources with it.
     pub fn proven_chain(&self) -> ProvenChain {
         ProvenChain(self.shared.clone())
     }
 
-    /// The blocks that light clients of one service tell each other of.
+    /// The exchange of blocks with other light clients of the same service.
     pub fn block_exchange(&self) -> BlockExchange {
         BlockExchange(self.shared.clone())
     }
 
     /// Returns the transactions and receipts of a block of the newest verified chain, encoded for
-    /// [`BlockExchange::take_contents`]. Upstreams are asked for what is not known; `None` if none of them responds with it.
+    /// [`BlockExchange::take_contents`]. Data that is not cached is requested from the upstreams; `None` if none of them sends it.
     pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
         let hash = serde_json::value::to_raw_value(block).ok()?;
         let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
         let client = &self.shared.client;
         let session = client.open_pinned(client.pin_newest(self.shared.now()), message);
+        // The request counts as one of this machine. Its answer is in the cache then, from which `contents` reads.
         let own = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
         drop(self.finish(SessionInput::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
         let shared = self.shared.clone();
@@ -309,7 +316,7 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
-    /// Answers a message, or goes on with it. An error of this host is told under the given id.
+    /// Runs a session to its end. An error of this host has the given id.
     async fn finish(
         &self,
         mut next: SessionInput,
@@ -317,6 +324,7 @@ impl LightService {
         caller_id: CallerId,
     ) -> ReservedReply {
         let error = |code, text| ReservedReply::failed(id.clone(), code, text);
+        // Whether upstreams were asked.
         let mut asked = false;
         let (mut reserved, mut facts) = (Reservation::default(), Reservation::default());
         loop {
@@ -357,7 +365,8 @@ impl LightService {
         }
     }
 
-    /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
+    /// Runs one step of a session on a thread for blocking work. A run that is not brief waits for a permit of the queue, which shares
+    /// runs out by caller. `None` if the handler has panicked.
     async fn run(
         &self,
         next: SessionInput,
@@ -409,7 +418,7 @@ impl LightService {
         &self.shared.counts.limits
     }
 
-    /// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
+    /// Takes bytes from the budget of answers until `bytes` are reserved; returns `false` if the budget is used up.
     async fn hold(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
         if bytes <= reserved.bytes() {
             reserved.shrink_to(bytes);
@@ -476,7 +485,7 @@ impl Service for LightService {
         Box::pin(async move {
             caller.close();
             let (shared, caller) = (self.shared.clone(), caller.clone());
-            // A running handler may hold the lock of the filters.
+            // A running handler may have the filters locked.
             let ended = tokio::task::spawn_blocking(move || shared.client.disconnect(&caller));
             if ended.await.is_err() {
                 warn!("the subscriptions of a closed connection were not ended");
@@ -485,8 +494,8 @@ impl Service for LightService {
     }
 
     fn health(&self) -> Health {
-        // Evaluated as for a request that arrives now.
-        // Every client that reaches the port may probe, so that upstreams are told by number.
+        // The state is that for a message that arrives now. Any client that reaches the port may probe, so upstreams appear with numbers
+        // instead of names.
         let pinned = self.shared.client.pin(self.shared.now()).numbered();
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();

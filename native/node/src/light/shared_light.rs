@@ -1,4 +1,5 @@
-//! The server's light client: the core's client with thread locks, stored headers, and a counter of changes.
+//! The core's light client as the tasks of a service share it: with locks for threads, the store of headers, and a counter of
+//! changes.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -26,8 +27,8 @@ impl LockKind for ThreadLocks {
     type Lock<T> = LockedPart<T>;
 }
 
-/// A locked part of the client. A panic of a handler is a defect, but it leaves the part as it was after the
-/// last complete change, so a poisoned lock stays in use.
+/// A part of the client with its lock. A panic of a handler leaves the part as it was after the last complete change, so a poisoned
+/// lock stays in use.
 pub(super) struct LockedPart<T>(RwLock<T>);
 
 impl<T> Lock<T> for LockedPart<T> {
@@ -59,8 +60,8 @@ pub(super) struct SharedLight {
     pub(super) counts: Counts,
     /// Seconds by which the client's clock is behind the machine's ([`super::LightOptions::behind`]).
     behind: u64,
-    /// Ends the pauses of the loops that follow upstreams: a caller has sent a transaction, or an upstream has shown something before
-    /// the head was reached.
+    /// Ends the pauses of the loops that follow upstreams: after a caller has sent a transaction, and after each response before the
+    /// head is reached.
     pub(super) wakes: Notify,
     /// Counts changes that may cause notifications.
     changes: watch::Sender<u64>,
@@ -76,7 +77,7 @@ impl SharedLight {
         config: ClientConfig,
         options: SyncOptions,
         (secret, counts): (B256, Counts),
-        (beside, behind): (Option<Arc<dyn AuxiliarySource>>, u64),
+        (auxiliary_source, behind): (Option<Arc<dyn AuxiliarySource>>, u64),
     ) -> Self {
         let (network, upstreams) = (Arc::new(network), config.upstreams.len());
         let sync = match start {
@@ -87,8 +88,8 @@ impl SharedLight {
         let client = SharedClient::following(sync, config);
         client.hide_filters(secret);
         let client = client.with_dispatcher(dispatcher().clone());
-        let client = match beside {
-            Some(beside) => client.with_auxiliary_source(beside),
+        let client = match auxiliary_source {
+            Some(source) => client.with_auxiliary_source(source),
             None => client,
         };
         Self {
@@ -103,16 +104,15 @@ impl SharedLight {
 
     /// Returns the client's time and a monotonic time.
     pub(super) fn now(&self) -> Now {
-        // A static, because all readings count from the same moment.
+        // All clients of the process measure from the same moment.
         static START: OnceLock<Instant> = OnceLock::new();
         let elapsed = START.get_or_init(Instant::now).elapsed();
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Now { unix: unix_time().saturating_sub(self.behind), millis }
     }
 
-    /// Restores the headers that an earlier run stored in this folder, and stores new ones from now on. A
-    /// start by work neither reads nor writes headers: otherwise anyone who can write to the folder would
-    /// choose its start.
+    /// Restores the headers that an earlier run stored in this folder, and stores new ones from now on. A start by work neither reads
+    /// nor writes headers: otherwise a program that can write to the folder could choose its start.
     pub(super) fn store_headers_in(&mut self, folder: &Path) -> Result<(), ChainStoreError> {
         let mut sync = self.client.sync_mut();
         if sync.is_by_work() && !sync.is_by_window() {
@@ -135,7 +135,7 @@ impl SharedLight {
 
     /// Writes the headers that are new since the last call.
     fn save(&self) {
-        // The lock is held from export to write, so that an older state never replaces a newer one.
+        // The store is locked from the export to the write, so that an older state never replaces a newer one.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = store.as_ref() else { return };
         let (pages, record) = {
@@ -180,6 +180,7 @@ impl SharedLight {
         self.save();
     }
 
+    /// Counts a change, which wakes the receivers of [`Self::changes`].
     pub(super) fn changed(&self) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }

@@ -1,4 +1,5 @@
-//! The loop that keeps the verified chain at the upstreams' heads.
+//! Header synchronization: for each upstream a loop that sends the core's requests and feeds the responses. The core decides what to
+//! request and when to wait.
 
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +19,13 @@ use crate::progress::{WORTH_A_BAR, progress_bar};
 /// Time between two progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Longest sleep, so that progress by other upstreams is noticed.
+/// Longest sleep of a loop, so that it soon notices what other upstreams have shown.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1_000);
 
 /// Pause between two steps of proving restored headers; a step takes a few milliseconds.
 const PROVE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Least time between two hints of one upstream, so that an upstream cannot keep this client busy.
+/// Least time between two announcements of an upstream that end the loop's sleep, so that an upstream cannot keep this client busy.
 const HINT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows one upstream until the service is dropped.
@@ -38,13 +39,14 @@ pub(super) async fn run(
     let ask = |requests| ask(&counts.metrics, (index, &upstream), requests);
     let mut watched = None;
     loop {
-        take_turn(&shared, index, &upstream, &mut watched);
+        replace_source(&shared, index, &upstream, &mut watched);
         let requests = shared.client.receipt_requests(index, &mut outbox, shared.now());
         if !requests.is_empty() {
+            // Transactions that the upstream does not have are sent again.
             let again = outbox.resend_requests(ask(requests).await.answers);
             ask(again).await;
         }
-        // An event during this step ends the pause too.
+        // Created before the step, so that an event during the step ends the pause too.
         let woken = shared.wakes.notified();
         match shared.client.sync_next(index, shared.now()) {
             SyncStep::Fetch(requests) => {
@@ -80,7 +82,7 @@ async fn announced(upstream: &SharedUpstream) {
     }
 }
 
-/// Gives responses to the core. Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
+/// Feeds responses to the core. Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
 async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamResponses) {
     let UpstreamResponses { answers, reserved, .. } = responses;
     let is_starting = !shared.client.sync().is_synced();
@@ -96,27 +98,28 @@ async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamRespon
         tokio::time::sleep(LONGEST_SLEEP).await;
     }
     if is_starting {
-        // Other upstreams may wait for the lease, or for the start that this upstream has shown.
+        // Other upstreams may wait for the lease, the exclusive right of one upstream to fetch headers far ahead, or for the start that
+        // this upstream has shown.
         shared.wakes.notify_waiters();
     }
 }
 
-/// Where sources take each other's place: tells the core of a new one, and ends the turn of one that is not to be asked
-/// again. What the core knows is of the source that is `watched`.
-fn take_turn(
+/// For an upstream slot that different nodes fill: dismisses a node that is not to be asked again, and reports a new node to the core.
+/// The core's record of the upstream is about the node that is `watched`.
+fn replace_source(
     shared: &SharedLight,
     index: usize,
     upstream: &SharedUpstream,
     watched: &mut Option<WatchedSource>,
 ) {
     let Some(mut present) = upstream.current_source() else { return };
-    if let Some(known) = watched.as_ref().filter(|known| known.number() == present.number)
-        && let Some(reason) = known.dismissal(shared, index)
+    if let Some(watched) = watched.as_ref().filter(|watched| watched.number() == present.number)
+        && let Some(reason) = watched.dismissal(shared, index)
     {
-        upstream.dismiss(known.number(), reason);
+        upstream.dismiss(watched.number(), reason);
         present = upstream.current_source().unwrap_or(present);
     }
-    if watched.as_ref().is_none_or(|known| known.number() != present.number) {
+    if watched.as_ref().is_none_or(|watched| watched.number() != present.number) {
         shared.client.sync_replace(index, present.name.clone());
         *watched = Some(WatchedSource::new(present));
     }
@@ -138,8 +141,11 @@ pub(super) async fn prove_restored(client: Arc<SharedLight>) {
 pub(super) struct SyncLog {
     started: Instant,
     last_line: Instant,
+    /// The verified head that was logged last.
     head: Option<u64>,
+    /// For each upstream, the fault that was logged last.
     faults: Vec<Option<SyncFault>>,
+    /// Whether the head was reached once.
     synced: bool,
     bar: Option<ProgressBar>,
 }
@@ -157,7 +163,7 @@ impl SyncLog {
         }
     }
 
-    /// Reports news after an exchange with the upstream of this name, or of none if no upstream was asked.
+    /// Logs what has changed after an exchange with an upstream; `name` is `None` if no node fills its slot.
     fn report(&mut self, shared: &SharedLight, index: usize, name: Option<&str>) {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(index);
@@ -196,7 +202,7 @@ impl SyncLog {
     fn underway(&mut self, progress: Progress) {
         let Progress { start, head, target, rate, left } = progress;
         let worth = target.saturating_sub(start) >= WORTH_A_BAR;
-        // The bar takes the place of the lines below, which the user may not want.
+        // The bar replaces log lines of level info, so it is not shown where these are off.
         let wanted = tracing::enabled!(tracing::Level::INFO);
         if self.bar.is_none() && worth && wanted && std::io::stderr().is_terminal() {
             self.bar = Some(progress_bar(start, target, "headers"));

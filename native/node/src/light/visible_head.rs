@@ -1,4 +1,8 @@
-//! The block that messages see, where several light clients show the same one.
+//! The visible head: the newest block that messages see. The front ends of a service agree on it, so that no caller sees the chain go
+//! back when another front end answers; `native/cluster` decides, by the handle [`VisibleHead`].
+//!
+//! While a front end cannot be certain that no other front end has shown a later block, messages wait at the gate until the host has
+//! assured them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +20,7 @@ use super::shared_light::SharedLight;
 pub enum MessageGate {
     /// Messages are answered.
     Open,
-    /// Messages are answered until this moment, each after `VisibleHead::assure`; later ones wait.
+    /// Messages are answered until this moment, each once [`VisibleHead::assure`] has covered it; later messages wait.
     OpenUntil(Instant),
     /// Messages wait, which takes milliseconds.
     Held,
@@ -24,22 +28,22 @@ pub enum MessageGate {
     Shut(&'static str),
 }
 
-/// Lets messages in.
+/// The gate at which messages wait.
 pub(super) struct GateState {
     gate: watch::Sender<MessageGate>,
-    /// Counts the messages that came to a gate which asks for assurance.
+    /// Number of messages that have come while the gate was not simply open or shut.
     came: watch::Sender<u64>,
-    /// Up to which of them it is certain that no later block is shown elsewhere than they see here.
+    /// The last of these messages, by number, for which the host is certain that no other front end shows a later block.
     assured: watch::Sender<u64>,
 }
 
-/// Decides which of the verified blocks the messages of a light client see as the newest.
+/// The handle by which a host decides which verified block the messages of a light client see as the newest.
 pub struct VisibleHead {
     shared: Arc<SharedLight>,
     gate: Arc<GateState>,
 }
 
-/// A verified chain that messages can be shown.
+/// A verified chain that can become visible to messages.
 pub struct VisibleChain(ChainView);
 
 impl VisibleChain {
@@ -51,7 +55,7 @@ impl VisibleChain {
 }
 
 impl GateState {
-    /// Lets all messages in.
+    /// An open gate.
     pub(super) fn new() -> Self {
         Self {
             gate: watch::Sender::new(MessageGate::Open),
@@ -60,7 +64,7 @@ impl GateState {
         }
     }
 
-    /// Whether messages are let in at present.
+    /// Whether messages are answered at present.
     pub(super) fn is_open(&self) -> bool {
         match *self.gate.borrow() {
             MessageGate::Open => true,
@@ -77,10 +81,10 @@ impl GateState {
         }
     }
 
-    /// Waits until a message that has come now is let in.
+    /// Waits until a message that has come now may be answered.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the message is refused.
     pub(super) async fn enter(&self) -> Result<(), &'static str> {
         match *self.gate.borrow() {
             MessageGate::Open => return Ok(()),
@@ -101,7 +105,7 @@ impl GateState {
                 MessageGate::OpenUntil(end) if is_assured && Instant::now() < end => return Ok(()),
                 MessageGate::OpenUntil(_) | MessageGate::Held => {}
             }
-            // The senders are this one's own.
+            // Neither fails, because `self` has the senders.
             let _ = tokio::select! {
                 changed = gate.changed() => changed,
                 changed = assured.changed() => changed,
@@ -109,7 +113,7 @@ impl GateState {
         }
     }
 
-    /// Waits until a message needs assurance; returns the number of the last one that has come.
+    /// Waits until a message waits for assurance; returns the number of the last message that has come.
     async fn unsure(&self) -> u64 {
         let (mut gate, mut came) = (self.gate.subscribe(), self.came.subscribe());
         loop {
@@ -137,6 +141,7 @@ impl VisibleHead {
         sync.chain().filter(|_| sync.is_synced()).map(read)
     }
 
+    /// The newest verified chain, once its head has been reached.
     fn newest(&self) -> Option<ChainView> {
         self.read(HeaderChain::snapshot)
     }
@@ -199,7 +204,7 @@ impl VisibleHead {
         self.shared.changed();
     }
 
-    /// Lets messages in, or not. Those that have been let in are answered.
+    /// Sets the gate. Messages that have passed it are answered.
     pub fn set(&self, gate: MessageGate) {
         self.gate.gate.send_if_modified(|present| {
             let differs = *present != gate;
@@ -208,13 +213,13 @@ impl VisibleHead {
         });
     }
 
-    /// Waits until a message needs assurance; returns the number of the last one that has come.
+    /// Waits until a message waits for assurance; returns the number of the last message that has come, for [`Self::assure`].
     pub async fn unsure(&self) -> u64 {
         self.gate.unsure().await
     }
 
-    /// Notes what was found out after the message of this number had come: no later block is shown elsewhere than messages
-    /// see here.
+    /// Assures all messages up to this number. The host must have found out, after they had come, that no other front end shows a later
+    /// block than this one.
     pub fn assure(&self, number: u64) {
         self.gate.assured.send_modify(|assured| *assured = number.max(*assured));
     }

@@ -1,16 +1,16 @@
-//! The analysed code of the contracts that were called last.
+//! A cache of the analysed code of the contracts that were called last, for the calls on a local chain.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
 use rootlight::exec::{CodeCache, ReadyCode};
 
-/// The largest number of codes that are kept. The next one replaces the one that was used least recently.
+/// Most codes in the cache. A further code replaces the one that was used least recently.
 const MAX_CODES: usize = 64;
 
-/// The longest code in bytes that is kept, which is the limit of Rootstock's contracts. All codes together take at most
-/// 1.8 MiB with their jump targets.
-const MAX_BYTES: usize = 24_576;
+/// Longest code in the cache, in bytes: the limit of Rootstock's contracts. All codes together take at most 1.8 MiB with their jump
+/// targets.
+const MAX_CODE_BYTES: usize = 24_576;
 
 /// The codes, most recently used first. A look-up compares a few hashes, which takes less time than one step of an
 /// analysis.
@@ -18,6 +18,7 @@ const MAX_BYTES: usize = 24_576;
 pub(super) struct Codes(Mutex<Vec<(B256, ReadyCode)>>);
 
 impl Codes {
+    /// Locks the codes.
     fn all(&self) -> MutexGuard<'_, Vec<(B256, ReadyCode)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -27,12 +28,13 @@ impl CodeCache for Codes {
     fn get(&self, hash: &B256) -> Option<ReadyCode> {
         let mut all = self.all();
         let at = all.iter().position(|(known, _)| known == hash)?;
+        // The code moves to the front.
         all.get_mut(..=at)?.rotate_right(1);
         all.first().map(|(_, code)| code.clone())
     }
 
     fn keep(&self, hash: B256, code: ReadyCode) {
-        if code.size() > MAX_BYTES {
+        if code.size() > MAX_CODE_BYTES {
             return;
         }
         let mut all = self.all();

@@ -1,4 +1,4 @@
-//! The index of a local chain's blocks: making it, and building it for stores that lack it.
+//! Gives a local chain its index of logs, and adds the blocks of older stores to the stored index in the background.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,10 +13,10 @@ use crate::index::MemoryIndex;
 use crate::store::{ChainPersistence, StoredIndex};
 
 /// Time between two log lines about progress.
-const REPORT: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Gives a node the index of its store, or one in memory. Returns the stored one; what it lacks is added on a thread of
-/// its own until `stopping` is set.
+/// Gives a node the index of its store, or one in memory. Returns the stored index; a thread of its own adds the blocks
+/// that it lacks, until `stopping` is set.
 pub(super) fn attach(
     node: &mut dyn LocalNode,
     persist: Option<&ChainPersistence>,
@@ -52,12 +52,12 @@ pub(super) fn renew(node: &mut dyn LocalNode) {
     }
 }
 
-/// Adds all blocks of `chain` to an index. Every second half of the time is left to those who write to the store.
+/// Adds all blocks of `chain` to an index. The thread sleeps for half of the time, so that messages can write to the store.
 fn build(index: &Weak<StoredIndex>, chain: &ChainSnapshot, stopping: &AtomicBool) {
     let mut reported: Option<Instant> = None;
     while let Some(index) = index.upgrade().filter(|_| !stopping.load(Ordering::Relaxed)) {
         if let Some(progress) =
-            index.progress().filter(|_| reported.is_none_or(|reported| reported.elapsed() >= REPORT))
+            index.progress().filter(|_| reported.is_none_or(|reported| reported.elapsed() >= LINE_INTERVAL))
         {
             info!("index of logs: {} of {} blocks", progress.done, progress.total);
             reported = Some(Instant::now());

@@ -1,4 +1,5 @@
-//! Short polls of subscriptions, which run on the thread that serves the connection.
+//! Short polls of subscriptions, which run on the thread that serves the connection, because moving them to another thread would take
+//! longer.
 
 use std::sync::Arc;
 
@@ -8,25 +9,25 @@ use rootlight::rpc::{Caller, LocalClient, sync_status};
 use rootlight::types::json::RpcHead;
 use serde::Serialize;
 
-/// Most headers whose JSON is kept. Each takes some 2 KiB.
+/// Most headers whose JSON is cached. Each takes some 2 KiB.
 const MAX_HEADS: usize = 16;
 
 /// The answer to a poll of a subscription.
 pub(super) enum PollResult {
-    /// The news: the `result` of each notification, in JSON.
+    /// The new results: the `result` of each notification, in JSON.
     News(Vec<Arc<str>>),
     /// The subscription does not exist, or it missed something.
     Gone,
 }
 
-/// The JSON of the headers that subscriptions were told last: all subscriptions to headers get the same text.
+/// The JSON of the headers that were reported last, which all subscriptions to headers share.
 #[derive(Default)]
 pub(super) struct HeaderJsonCache(Vec<(B256, Arc<str>)>);
 
 impl HeaderJsonCache {
     /// The notifications of a subscription of a caller, if a poll of it is short: it reports no logs, and little has
     /// happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970. Returns `None`
-    /// otherwise, or if a look-up fails: the subscription stays as it is, and a message can ask for its news.
+    /// otherwise, or if a look-up fails: the subscription stays as it is, and a longer poll reports its changes.
     pub(super) fn poll(
         &mut self,
         client: &mut LocalClient,
@@ -53,10 +54,11 @@ impl HeaderJsonCache {
             }
             FilterChanges::Logs(_) => None,
         };
-        // The filter counts them as reported.
+        // The filter counts the changes as reported, so a failure to write them must end the subscription.
         Some(news.map_or(PollResult::Gone, PollResult::News))
     }
 
+    /// The JSON of a header as a notification has it.
     fn json_of(&mut self, header: &BlockHeader) -> Option<Arc<str>> {
         let hash = header.hash();
         if let Some((_, known)) = self.0.iter().rev().find(|(known, _)| *known == hash) {

@@ -1,7 +1,7 @@
 //! Decides which messages are tried on the thread that serves their connection.
 //!
-//! Moving a message to another thread and back takes as long as most calls. So a message that may be short is run where
-//! it is for at most [`ATTEMPT`]; what is not finished by then moves. Attempts delay the other connections of the
+//! Moving a message to another thread and back takes as long as most calls. So a message that may be short runs on
+//! the connection's thread for at most [`ATTEMPT`]; a message that is not finished by then moves. Attempts delay the other connections of the
 //! thread. So an address whose messages take longer is not tried for a while, and while several addresses send
 //! messages, all attempts together take at most a quarter of the time, and at most [`BURST`] in a row.
 
@@ -16,23 +16,23 @@ const ATTEMPT: Duration = Duration::from_micros(200);
 
 /// After a message that took longer than [`ATTEMPT`], no message of its address is tried for this many times as long. Code
 /// that hashes megabytes with one instruction takes milliseconds before it can be interrupted. A rest of the same length
-/// for all would let such code take much of a thread's time.
-const REST: u64 = 200;
+/// for every message would let such code take much of a thread's time.
+const REST_FACTOR: u64 = 200;
 
-/// The time for which another address counts as sending messages.
-const SHARED: Duration = Duration::from_secs(1);
+/// The time after a message of another address for which several addresses count as sending messages.
+const SHARED_TIME: Duration = Duration::from_secs(1);
 
-/// While several addresses send messages, each attempt is paid for with this many times its length without attempts.
+/// While several addresses send messages, an attempt uses up this many times its length, so that attempts take a quarter of the time.
 const PRICE: u64 = 4;
 
-/// The time that attempts may take at once while several addresses send messages: another client's message waits for
-/// them.
+/// The time that attempts may take in a row while several addresses send messages: another client's message waits for that long.
 const BURST: Duration = Duration::from_millis(4);
 
 /// The longest time without attempts because of the time that earlier ones took.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Number of entries by address. Two addresses that share an entry rest together, which only costs speed.
+/// Number of entries for the rests of addresses; bounds memory. Two addresses that share an entry rest together, which only costs
+/// speed.
 const ENTRIES: u64 = 256;
 
 /// The attempts of a service. Times are in microseconds since it was made; relaxed atomic numbers suffice, because a
@@ -42,24 +42,25 @@ pub(super) struct InlineRuns {
     made: Instant,
     /// The longest attempt: [`ATTEMPT`], except in tests.
     longest: AtomicU64,
-    /// By address: the end of its rest.
-    pauses: Vec<AtomicU64>,
+    /// The end of the rest of each address, by entry.
+    rest_ends: Vec<AtomicU64>,
     /// The address of the newest message.
     newest: AtomicU64,
     /// The time until which several addresses count as sending messages.
     shared: AtomicU64,
-    /// The time at which all attempts so far are paid for.
+    /// The time at which the time that all attempts so far used up has passed.
     paid: AtomicU64,
 }
 
 /// A message that is being tried.
 pub(super) struct Attempt {
     started: Instant,
-    /// The processor time that the thread had used then.
+    /// The processor time that the thread had used at the begin.
     used: Duration,
 }
 
 impl Attempt {
+    /// Begins an attempt now, on this thread.
     pub(super) fn begin() -> Self {
         Self { started: Instant::now(), used: time_used() }
     }
@@ -68,11 +69,11 @@ impl Attempt {
 impl InlineRuns {
     pub(super) fn new() -> Self {
         let number = || AtomicU64::new(0);
-        let pauses = (0..ENTRIES).map(|_| number()).collect();
+        let rest_ends = (0..ENTRIES).map(|_| number()).collect();
         Self {
             made: Instant::now(),
             longest: AtomicU64::new(micros(ATTEMPT)),
-            pauses,
+            rest_ends,
             newest: number(),
             shared: number(),
             paid: number(),
@@ -99,8 +100,8 @@ impl InlineRuns {
         self.time_of(attempt) > self.longest()
     }
 
-    /// The time that an attempt has taken. A thread that has lost its processor meanwhile has not worked for longer: what it
-    /// would begin anew elsewhere is nearly finished here.
+    /// The time that an attempt has taken. Time in which the thread had no processor does not count for the limit, because the work is
+    /// nearly finished then and would begin anew on another thread. Only Linux tells the processor time of a thread.
     fn time_of(&self, attempt: &Attempt) -> Duration {
         let time = attempt.started.elapsed();
         match cfg!(target_os = "linux") && time > self.longest() {
@@ -119,7 +120,7 @@ impl InlineRuns {
     pub(super) fn start_again(&self, longest: Duration) {
         self.longest.store(micros(longest), Ordering::Relaxed);
         self.paid.store(0, Ordering::Relaxed);
-        self.pauses.iter().for_each(|end| end.store(0, Ordering::Relaxed));
+        self.rest_ends.iter().for_each(|end| end.store(0, Ordering::Relaxed));
     }
 
     fn now(&self) -> u64 {
@@ -128,7 +129,7 @@ impl InlineRuns {
 
     fn sent_at(&self, asker: u64, now: impl FnOnce() -> u64) {
         if self.newest.swap(asker, Ordering::Relaxed) != asker {
-            self.shared.store(now().saturating_add(micros(SHARED)), Ordering::Relaxed);
+            self.shared.store(now().saturating_add(micros(SHARED_TIME)), Ordering::Relaxed);
         }
     }
 
@@ -136,23 +137,23 @@ impl InlineRuns {
         let is_shared = now < self.shared.load(Ordering::Relaxed);
         let ahead = self.paid.load(Ordering::Relaxed).saturating_sub(now);
         let is_used_up = ahead >= micros(BURST).saturating_mul(PRICE);
-        let pauses = self.pause_of(asker).is_some_and(|end| now < end.load(Ordering::Relaxed));
-        !(pauses || is_shared && is_used_up)
+        let rests = self.rest_end_of(asker).is_some_and(|end| now < end.load(Ordering::Relaxed));
+        !(rests || is_shared && is_used_up)
     }
 
     fn note_duration_at(&self, asker: u64, time: Duration, now: u64) {
         let paid = self.paid.load(Ordering::Relaxed).max(now);
         let paid = paid.saturating_add(micros(time).saturating_mul(PRICE));
         self.paid.store(paid.min(now.saturating_add(micros(LONGEST_PAUSE))), Ordering::Relaxed);
-        if let (true, Some(end)) = (time > self.longest(), self.pause_of(asker)) {
-            end.store(now.saturating_add(micros(time).saturating_mul(REST)), Ordering::Relaxed);
+        if let (true, Some(end)) = (time > self.longest(), self.rest_end_of(asker)) {
+            end.store(now.saturating_add(micros(time).saturating_mul(REST_FACTOR)), Ordering::Relaxed);
         }
     }
 
-    fn pause_of(&self, asker: u64) -> Option<&AtomicU64> {
+    fn rest_end_of(&self, asker: u64) -> Option<&AtomicU64> {
         // Neighbouring addresses and networks differ in their low bits.
         let entry = asker.wrapping_add(asker >> 8) % ENTRIES;
-        self.pauses.get(usize::try_from(entry).ok()?)
+        self.rest_ends.get(usize::try_from(entry).ok()?)
     }
 }
 
@@ -171,7 +172,7 @@ mod tests {
         assert!(runs.allows_at(7, 10));
         for long in [ATTEMPT + Duration::from_micros(1), Duration::from_millis(10)] {
             runs.note_duration_at(7, long, 20);
-            let end = 20 + micros(long) * REST;
+            let end = 20 + micros(long) * REST_FACTOR;
             assert!(!runs.allows_at(7, 20) && !runs.allows_at(7, end - 1));
             assert!(runs.allows_at(8, 20), "another address");
             assert!(runs.allows_at(7, end));
@@ -196,7 +197,7 @@ mod tests {
     fn attempts_take_a_quarter_of_the_time_while_several_addresses_send_messages() {
         let runs = InlineRuns::new();
         let start = 10_000_000;
-        runs.sent_at(7, || start - micros(SHARED));
+        runs.sent_at(7, || start - micros(SHARED_TIME));
         assert_eq!(taken(&runs, 7, start, start + 500_000), 500_000, "no other client waits");
         runs.sent_at(8, || start + 500_000);
         let pause = start + 500_000 + micros(LONGEST_PAUSE);

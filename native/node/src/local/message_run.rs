@@ -1,4 +1,5 @@
-//! Answers one message on the calling thread.
+//! The run of one message of a caller of a local chain: it reads a snapshot, or changes the node under a lock. A short message first
+//! tries to run on the thread of its connection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,8 +21,8 @@ pub(super) struct MessageRun {
     /// Whether the message's text is short: hashing a long parameter takes as long as a run.
     pub(super) is_short: bool,
     parts: Arc<LocalState>,
-    /// The caller and a copy of the message, on a chain that begins on another network: the message may have to run several
-    /// times there.
+    /// On a fork, the caller and a copy of the message, because the message may have to run several times until all its data is
+    /// fetched.
     again: Option<(Arc<Caller>, Message)>,
     /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
     begun: Option<(Arc<dyn Snapshot>, u64)>,
@@ -43,7 +44,7 @@ impl MessageRun {
         inline_runs: &InlineRuns,
         caller_id: CallerId,
     ) -> Result<Result<Reply, NoChange>, Self> {
-        // A message that misses data of another network takes long.
+        // On a fork, a message may wait for data of another network.
         if !self.is_short || self.again.is_some() {
             return Err(self);
         }
@@ -69,6 +70,7 @@ impl MessageRun {
         reply.map(Ok).ok_or(self)
     }
 
+    /// Answers the message on the calling thread, which must be one for blocking work.
     pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, NoChange> {
         if self.message.reads_only() {
             if let (Some(again), Some(fork)) = (&self.again, &self.parts.options.fork) {
@@ -83,6 +85,7 @@ impl MessageRun {
             });
         }
         if self.message.changes_chain() {
+            // The senders are recovered before the lock, on all processors.
             self.message.recover(self.parts.chain_id, &AllProcessors);
         }
         let parts = self.parts.clone();
@@ -101,6 +104,7 @@ impl MessageRun {
         }
     }
 
+    /// Runs the message on a snapshot.
     fn read<T>(
         mut self,
         pauses: &Pauses<'_>,
@@ -115,6 +119,7 @@ impl MessageRun {
         read(self.message, &*view, now, &interrupt)
     }
 
+    /// Runs the message on the node, and publishes the node's new snapshot.
     fn write(self, writer: &mut Writer, pauses: &Pauses<'_>) -> Result<Reply, NoChange> {
         let Self { message, parts, again, .. } = self;
         let changes_chain = message.changes_chain();
@@ -122,7 +127,7 @@ impl MessageRun {
         let mut message = Some(message);
         let reply =
             writer.change(&parts.state, parts.options.blocks(), parts.options.fork.as_deref(), |client| {
-                // The time limit does not include waiting for other writers, or for what was missing.
+                // The time limit does not include the wait for other writers or for missing data.
                 let started = Instant::now();
                 let interrupt = || {
                     pauses.pause();
@@ -130,7 +135,7 @@ impl MessageRun {
                 };
                 let received =
                     || again.clone().map(|(caller, message)| MessageProgress::new(caller, message));
-                // A message runs a second time only where it is there again.
+                // The first run takes the message; a second run, which only a fork needs, takes the copy.
                 let message = message.take().or_else(received)?;
                 Some(client.answer(message, host_input(&parts.entropy), &interrupt))
             })?;

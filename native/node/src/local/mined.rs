@@ -1,4 +1,4 @@
-//! Waits for the blocks of transactions whose callers ask for the receipt (EIP-7966).
+//! Methods that send a transaction and answer with its receipt (EIP-7966): waits until a block has the transaction.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use tokio::time::{Instant, timeout_at};
 /// The parameter with the time in milliseconds, which only methods that wait for a receipt have.
 const TIMEOUT: &str = "timeout";
 /// The waiting time of a caller that names none, as EIP-7966 recommends.
-const DEFAULT: Duration = Duration::from_secs(2);
-/// The longest waiting time. Two blocks of a chain that mines as mainnet does would take longer.
-const MOST: Duration = Duration::from_secs(30);
-/// The code of a transaction that can be mined and is in no block yet.
+const DEFAULT_WAIT: Duration = Duration::from_secs(2);
+/// The longest waiting time that a caller may name. It is below the time of two blocks of mainnet.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The error code for a transaction that can be mined and is in no block yet.
 const NOT_MINED: i32 = 4;
 
 /// A block that the caller of a message waits for.
@@ -37,7 +37,7 @@ impl Awaited {
         let call = entry.call.as_ref().ok()?;
         let position = call.row?.params.iter().position(|param| param.name == TIMEOUT)?;
         let given = call.params.get(position).and_then(|raw| milliseconds(raw.get()));
-        let patience = given.filter(|given| !given.is_zero() && *given <= MOST).unwrap_or(DEFAULT);
+        let patience = given.filter(|given| !given.is_zero() && *given <= MAX_WAIT).unwrap_or(DEFAULT_WAIT);
         Some(Self { id: entry.id.clone(), deadline: Instant::now() + patience, changes: changes.subscribe() })
     }
 

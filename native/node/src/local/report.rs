@@ -1,4 +1,4 @@
-//! Log lines for the user: blocks, failed transactions, failed calls.
+//! The log lines of a development chain for its user: blocks, failed transactions, failed calls.
 
 use rootlight::dev::DevEvent;
 use rootlight::rpc::{Method, Reply, RpcError, Runs};
@@ -29,13 +29,14 @@ pub(super) fn event(event: &DevEvent) -> String {
     }
 }
 
-/// The log line for a single call or transaction that failed; `None` for other messages and methods. Contracts and
-/// callers write parts of the error.
+/// The log line for a single call or transaction that failed; `None` for other messages and methods. The error is escaped,
+/// because it contains text of contracts and callers.
 pub(super) fn failed_call(reply: &Reply) -> Option<String> {
     let (row, error) = reply.failed()?;
     line(row, error)
 }
 
+/// The log line for an error of a method that runs code.
 fn line(row: &Method, error: &RpcError) -> Option<String> {
     matches!(row.runs, Runs::Call | Runs::Transaction).then(|| format!("{}: {}", row.name, sanitize(error)))
 }
