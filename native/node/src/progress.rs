@@ -1,4 +1,4 @@
-//! The progress bar that long operations show on a terminal.
+//! The progress bar of header synchronization and of imports on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -9,8 +9,8 @@ use rootlight::types::Transaction;
 
 use rootlight_limits::{priority, processors};
 
-/// Least transactions for one thread: their recovery takes several times as long as starting the thread.
-const LEAST: usize = 8;
+/// Fewest transactions for one thread: their recovery takes several times as long as starting the thread.
+const MIN_OF_THREAD: usize = 8;
 
 /// Transactions between two points at which a thread lets others run: together they take a fraction of a millisecond.
 const BETWEEN_PAUSES: usize = 4;
@@ -25,9 +25,10 @@ impl Recovery for AllProcessors {
     }
 }
 
-/// Recovers senders on so many threads at most, of which the calling thread is one.
+/// Recovers senders on at most `threads` threads, of which the calling thread is one.
 fn on_threads(threads: usize, transactions: &[Transaction], chain_id: u64) -> Vec<Option<Address>> {
-    let threads = NonZero::new(threads.min(transactions.len() / LEAST)).unwrap_or(NonZero::<usize>::MIN);
+    let threads =
+        NonZero::new(threads.min(transactions.len() / MIN_OF_THREAD)).unwrap_or(NonZero::<usize>::MIN);
     let mut parts = transactions.chunks(transactions.len().div_ceil(threads.get()).max(1));
     let own = parts.next().unwrap_or_default();
     thread::scope(|scope| {
@@ -37,7 +38,7 @@ fn on_threads(threads: usize, transactions: &[Transaction], chain_id: u64) -> Ve
                     processors::join();
                     senders(part, chain_id)
                 };
-                // The system may have no further thread.
+                // The part is recovered below if the system has no further thread.
                 (part, Builder::new().name("senders".to_owned()).spawn_scoped(scope, recover).ok())
             })
             .collect();
@@ -50,6 +51,7 @@ fn on_threads(threads: usize, transactions: &[Transaction], chain_id: u64) -> Ve
     })
 }
 
+/// Recovers senders on the calling thread; `None` for a transaction with an invalid signature.
 fn senders(transactions: &[Transaction], chain_id: u64) -> Vec<Option<Address>> {
     let mut senders = Vec::with_capacity(transactions.len());
     for part in transactions.chunks(BETWEEN_PAUSES) {

@@ -1,8 +1,8 @@
 //! Decides which messages are tried on the thread that serves their connection.
 //!
 //! Moving a message to another thread and back takes as long as most calls. So a message that may be short runs on
-//! the connection's thread for at most [`ATTEMPT`]; a message that is not finished by then moves. Attempts delay the other connections of the
-//! thread. So an address whose messages take longer is not tried for a while, and while several addresses send
+//! the connection's thread for at most [`ATTEMPT`]; a message that is not finished by then moves. Attempts delay the
+//! other connections of the thread. So an address whose messages take longer is not tried for a while, and while several addresses send
 //! messages, all attempts together take at most a quarter of the time, and at most [`BURST`] in a row.
 
 use std::sync::atomic::{AtomicU64, Ordering};

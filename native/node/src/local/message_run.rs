@@ -125,20 +125,24 @@ impl MessageRun {
         let changes_chain = message.changes_chain();
         let limit = parts.options.run_timeout;
         let mut message = Some(message);
-        let reply =
-            writer.change(&parts.state, parts.options.blocks(), parts.options.fork.as_deref(), |client| {
+        let reply = writer.change(
+            &parts.writer_status,
+            parts.options.blocks(),
+            parts.options.fork.as_deref(),
+            |client| {
                 // The time limit does not include the wait for other writers or for missing data.
                 let started = Instant::now();
                 let interrupt = || {
                     pauses.pause();
-                    started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
+                    started.elapsed() > limit || parts.writer_status.stopping.load(Ordering::Relaxed)
                 };
                 let received =
                     || again.clone().map(|(caller, message)| MessageProgress::new(caller, message));
                 // The first run takes the message; a second run, which only a fork needs, takes the copy.
                 let message = message.take().or_else(received)?;
                 Some(client.answer(message, host_input(&parts.entropy), &interrupt))
-            })?;
+            },
+        )?;
         let reply = reply.unwrap_or_else(|| unreachable!("the message ran"));
         publish(&parts.snapshot, &writer.client);
         if changes_chain {

@@ -1,4 +1,5 @@
-//! Answers messages from a local chain: readers use snapshots, writers run one at a time.
+//! A local chain as a service: chooses the thread on which each message runs. Messages that read use snapshots; messages that change
+//! the chain run one at a time.
 
 use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +40,7 @@ use crate::recovery::AllProcessors;
 use crate::store::{ChainPersistence, ChainStoreError, StoredIndex};
 
 /// How long a run waits for bytes of the answer budget.
-const ROOM_PATIENCE: Duration = Duration::from_secs(10);
+const BUDGET_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves a local chain.
 pub struct LocalService {
@@ -55,6 +56,7 @@ pub struct LocalService {
     long: Arc<RunQueue>,
     /// Schedules runs of writers, one at a time since they exclude each other.
     writes: Arc<RunQueue>,
+    /// The index of logs of a stored chain, for its progress.
     index: Option<Arc<StoredIndex>>,
     bans: Arc<HostBans>,
 }
@@ -68,8 +70,8 @@ impl LocalService {
         entropy: Entropy,
         persist: Option<ChainPersistence>,
     ) -> Self {
-        let state = WriterStatus::default();
-        let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
+        let writer_status = WriterStatus::default();
+        let index = indexing::attach(&mut *node, persist.as_ref(), &writer_status.stopping);
         let settings = persist.as_ref().and_then(ChainPersistence::settings);
         if let (Some(chain), Some(settings)) = (node.dev(), settings) {
             chain.set_settings(&settings);
@@ -92,7 +94,7 @@ impl LocalService {
                 counts: Counts::within(options.limits.clone()),
                 options,
                 entropy,
-                state,
+                writer_status,
                 chain_id,
             }),
             inline_runs: InlineRuns::new(),
@@ -116,14 +118,15 @@ impl LocalService {
         match ran {
             Ok(result) => Ok(result.unwrap_or_else(|| unreachable!("it runs once"))),
             Err(NoChange::NotStored(failure)) => Err(failure),
+            // Only a fork fetches, and none is given here.
             Err(NoChange::NotFetched(_)) => unreachable!("nothing is fetched"),
         }
     }
 
-    /// Mines a block if the clock says so. Returns whether it did.
+    /// Mines a block if one is due. Returns whether it did. The inner result is that of mining.
     ///
     /// # Errors
-    /// As [`Self::with_node`]; or the network on which the chain begins does not give what the block reads.
+    /// As [`Self::with_node`]; or data of the network on which a fork begins cannot be fetched.
     pub fn tick(&self) -> Result<Result<bool, DevError>, NoChange> {
         let mine = |node: &mut dyn LocalNode| {
             let now = node.now();
@@ -132,6 +135,7 @@ impl LocalService {
         self.change_node(self.parts.options.fork.as_deref(), mine)
     }
 
+    /// Runs `work` on the node as [`Self::with_node`]; on a fork repeatedly, until no data is missing.
     fn change_node<T>(
         &self,
         fork: Option<&Fork>,
@@ -140,12 +144,12 @@ impl LocalService {
         let parts = &*self.parts;
         let mut writer = lock(&parts.writer);
         let before = writer.client.node().local().events().next();
-        let result = writer.change(&parts.state, parts.options.blocks(), fork, |client| {
+        let result = writer.change(&parts.writer_status, parts.options.blocks(), fork, |client| {
             client.node().begin(host_input(&parts.entropy));
             work(client.node())
         })?;
         publish(&parts.snapshot, &writer.client);
-        // The head may be the same after a switch of branches and back.
+        // Events are compared instead of heads, because the head may be the same after a switch of branches and back.
         if writer.client.node().local().events().next() != before {
             changed(&parts.changes);
         }
@@ -161,18 +165,18 @@ impl LocalService {
     /// Interrupts blocks that are being mined or imported and refuses further ones, because the program is shutting
     /// down.
     pub fn stop(&self) {
-        self.parts.state.stopping.store(true, Ordering::Relaxed);
+        self.parts.writer_status.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Takes bytes of the answer budget for a reply.
     async fn hold(&self, caller_id: CallerId, reply: Reply) -> Result<ReservedReply, Unanswered> {
-        let held = self.limits().hold_answer(caller_id.asker(), reply.bytes()).await;
-        let reserved = held.ok_or(Unanswered::NoRoom)?;
+        let reserved = self.limits().hold_answer(caller_id.asker(), reply.bytes()).await;
+        let reserved = reserved.ok_or(Unanswered::NoRoom)?;
         Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
     }
 
-    /// Finishes a message on a thread of its own, so that the message does not block other connections. The message waits for
-    /// its turn first.
+    /// Finishes a message on another thread, so that the message does not block other connections. It first waits for a permit, and for
+    /// the bytes that an answer may have at most.
     async fn finish(
         &self,
         caller_id: CallerId,
@@ -186,13 +190,13 @@ impl LocalService {
             (false, _) => &self.writes,
         };
         let permit = runs.enter(caller_id, size).await;
-        let room = self.limits().hold_run(caller_id.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
-        let mut reserved = room.ok_or(Unanswered::NoRoom)?;
+        let reserved = self.limits().hold_run(caller_id.asker(), MAX_RESPONSE, BUDGET_PATIENCE).await;
+        let mut reserved = reserved.ok_or(Unanswered::NoRoom)?;
         let work = move |pauses: &Pauses<'_>| {
             let _permit = permit;
             run.run(pauses)
         };
-        // Parameters of megabytes are decoded and hashed without pauses.
+        // A long message decodes and hashes megabytes of parameters without pauses, so it runs on a thread of lower priority.
         let ran = match is_short {
             true => self.limits().work().spawn_lowered(Some(caller_id.asker()), work).await.ok(),
             false => self.limits().work().run_last(work).await,
@@ -204,7 +208,7 @@ impl LocalService {
             }
             ReplyOrLogs::Logs(logs) => {
                 let shared = (self.runs.clone(), self.limits().clone());
-                let pieces = log_stream::pieces(logs, caller_id, shared, ROOM_PATIENCE);
+                let pieces = log_stream::pieces(logs, caller_id, shared, BUDGET_PATIENCE);
                 Ok(ReservedReply { pieces: Some(pieces), ..ReservedReply::default() })
             }
         }
@@ -261,7 +265,7 @@ impl LocalService {
 enum Unanswered {
     /// A handler panicked, which is a defect.
     Failed,
-    /// The change cannot be written to disk, or something that it reads cannot be had.
+    /// The change cannot be written to disk, or data of a fork's network cannot be fetched.
     Unchanged(NoChange),
     /// The answer budget is used up.
     NoRoom,
@@ -292,7 +296,7 @@ impl Service for LocalService {
             Ok(Ok(reply)) if reply.bytes() > SMALL_ANSWER => {
                 Box::pin(async move { self.replied(id, self.hold(caller_id, reply).await) })
             }
-            // Most messages end here, without the future of a long one.
+            // Most messages end here, without the larger future of a long message.
             Ok(reply) => Box::pin(ready(self.replied(id, reply.map(ReservedReply::of)))),
             Err(run) => Box::pin(async move { self.replied(id, self.finish(caller_id, run, size).await) }),
         };
@@ -344,7 +348,7 @@ impl Service for LocalService {
 
     fn health(&self) -> Health {
         let head = self.read(|chain| chain.head());
-        let write_failure = self.parts.state.write_failure();
+        let write_failure = self.parts.writer_status.write_failure();
         let reason =
             write_failure.map(|reason| format!("the last change could not be written to disk: {reason}"));
         Health {

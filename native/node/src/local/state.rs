@@ -1,4 +1,5 @@
-//! The state of a service that all its messages share.
+//! The state of a [`super::LocalService`] that all its messages share: the writer with the node and its store, the snapshot for readers,
+//! and the options. [`Writer::change`] makes a change and stores it, or does neither.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -21,7 +22,7 @@ use crate::fork::{Fork, ForkError};
 use crate::scripts::EngineProgram;
 use crate::store::{ChainPersistence, ChainStoreError};
 
-/// The time limits of a local chain, and what is logged.
+/// The options of a local chain, which its host sets: time limits, the log, and its environment.
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
     /// Limit of one message, as the reference node's `rpc.timeout`.
@@ -31,11 +32,12 @@ pub struct LocalOptions {
     pub block_timeout: Option<Duration>,
     /// Limit of all blocks that one message mines, because other writers wait meanwhile.
     pub mining_timeout: Option<Duration>,
-    /// Whether calls that fail are logged, for the developer of a contract. Elsewhere callers are strangers.
+    /// Whether calls that fail are logged, for the developer of a contract. On other chains the callers are strangers, whose failures
+    /// would fill the log.
     pub logs_calls: bool,
-    /// The program that runs tracers in JavaScript; without one they are refused.
+    /// The program that runs tracers in JavaScript; `None` refuses such tracers.
     pub scripts: Option<EngineProgram>,
-    /// The limits of the server that shows the chain.
+    /// The limits of memory and threads that the chain shares with its server.
     pub limits: Arc<Limits>,
     /// The data of the network on which the chain begins, if it is a fork.
     pub fork: Option<Arc<Fork>>,
@@ -63,6 +65,7 @@ impl LocalOptions {
         Self { block_timeout: None, mining_timeout: None, logs_calls: false, ..Self::default() }
     }
 
+    /// The time limits for executing blocks.
     pub(super) const fn blocks(&self) -> BlockLimits {
         BlockLimits { block: self.block_timeout, message: self.mining_timeout }
     }
@@ -72,6 +75,7 @@ impl LocalOptions {
 #[derive(Debug)]
 pub struct Entropy {
     secret: [u8; 32],
+    /// How often a number was derived.
     used: AtomicU64,
 }
 
@@ -99,18 +103,20 @@ pub enum NoChange {
     /// The change cannot be written to disk.
     #[error("the change could not be written to disk, and was not made: {0}")]
     NotStored(#[from] ChainStoreError),
-    /// The network on which the chain begins does not give what is read.
+    /// Data of the network on which a fork begins cannot be fetched.
     #[error("Resource unavailable: {0}")]
     NotFetched(#[from] ForkError),
 }
 
 /// The state that only one message or clock tick at a time may use.
 pub(super) struct Writer {
+    /// The node, with the handlers of messages.
     pub(super) client: LocalClient,
+    /// The store; `None` for a chain in memory.
     pub(super) persist: Option<ChainPersistence>,
 }
 
-/// Conditions that keep the writer from working.
+/// Why the writer may not change the chain: the program stops, or the disk failed. Other threads read it while the writer is locked.
 #[derive(Default)]
 pub(super) struct WriterStatus {
     /// The program is shutting down.
@@ -139,7 +145,7 @@ pub(super) struct LocalState {
     pub(super) options: LocalOptions,
     pub(super) counts: Counts,
     pub(super) entropy: Entropy,
-    pub(super) state: WriterStatus,
+    pub(super) writer_status: WriterStatus,
     pub(super) chain_id: u64,
 }
 
@@ -150,7 +156,8 @@ impl LocalState {
     }
 }
 
-/// A change in progress of the Bitcoin chain beside a development chain. A change that is dropped, because of a panic, stays.
+/// A change in progress of the Bitcoin chain beside a development chain. Dropping it, which only a panic does, leaves the changed chain,
+/// as the development chain is left too.
 struct BitcoinChange(Option<Arc<dyn BitcoinSide>>);
 
 impl BitcoinChange {
@@ -177,23 +184,24 @@ impl Drop for BitcoinChange {
 }
 
 impl Writer {
-    /// Changes the chain and writes the change to disk, or does neither. On a chain that begins on another network, `work` is
-    /// run again, on the chain as it was, until it misses nothing.
+    /// Changes the chain and writes the change to disk, or does neither. On a fork, `work` runs again, each time on the unchanged chain,
+    /// until it lacks no data.
     pub(super) fn change<T>(
         &mut self,
-        state: &WriterStatus,
+        status: &WriterStatus,
         limits: BlockLimits,
         fork: Option<&Fork>,
         mut work: impl FnMut(&mut LocalClient) -> T,
     ) -> Result<T, NoChange> {
         // After a failed write the database is opened again before the next change.
         let ready = self.persist.as_mut().map_or(Ok(()), |persist| persist.ready());
-        let kept = ready.and_then(|()| {
+        let saved = ready.and_then(|()| {
+            // A copy is needed only where the change may have to be undone.
             let before = (self.persist.is_some() || fork.is_some()).then(|| self.client.node().copy());
             let bitcoin = self.client.node().dev().and_then(|chain| chain.bitcoin().cloned());
             let bitcoin = BitcoinChange::begin(bitcoin.filter(|_| before.is_some()));
             let mut run = |client: &mut LocalClient| {
-                let clock = BlockClock::start(limits, state.stopping.clone());
+                let clock = BlockClock::start(limits, status.stopping.clone());
                 client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
                 work(client)
             };
@@ -215,29 +223,29 @@ impl Writer {
                     }
                 }
             };
-            let kept = self.keep();
-            bitcoin.end(kept.is_ok());
-            if let (Err(_), Some(before)) = (&kept, before) {
+            let saved = self.save();
+            bitcoin.end(saved.is_ok());
+            if let (Err(_), Some(before)) = (&saved, before) {
                 self.client.replace_node(before);
             }
-            kept.map(|()| Ok(result))
+            saved.map(|()| Ok(result))
         });
-        if let Err(failure) = &kept {
+        if let Err(failure) = &saved {
             error!("{failure}");
-            state.set_write_failure(Some(failure.to_string()));
-        } else if state.write_failure().is_some() {
-            state.set_write_failure(None);
+            status.set_write_failure(Some(failure.to_string()));
+        } else if status.write_failure().is_some() {
+            status.set_write_failure(None);
         }
-        Ok(kept??)
+        Ok(saved??)
     }
 
     /// Writes the changes to disk before readers can see them, then logs the events.
-    fn keep(&mut self) -> Result<(), ChainStoreError> {
+    fn save(&mut self) -> Result<(), ChainStoreError> {
         let node = self.client.node();
-        let settled = node.take_block_states();
+        let block_states = node.take_block_states();
         if let Some(persist) = &mut self.persist {
             let settings = node.dev().map(|chain| chain.settings());
-            persist.save(node.local(), settled, settings.as_ref())?;
+            persist.save(node.local(), block_states, settings.as_ref())?;
         } else {
             indexing::renew(node);
         }
@@ -254,10 +262,12 @@ pub(super) fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Makes the present chain visible to readers.
 pub(super) fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
     *snapshot.write().unwrap_or_else(PoisonError::into_inner) = client.snapshot();
 }
 
+/// Counts a change, so that subscribers are notified.
 pub(super) fn changed(changes: &watch::Sender<u64>) {
     changes.send_modify(|count| *count = count.wrapping_add(1));
 }

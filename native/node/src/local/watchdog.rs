@@ -1,4 +1,4 @@
-//! Time limits for the blocks that are mined or imported here.
+//! Time limits for the blocks that a local chain mines or imports; the core asks the [`Watchdog`] while it executes a block.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use rootlight::exec::Watchdog;
 /// Time limits for executing blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockLimits {
-    /// Limit of one block; `None` for a follower, which must import the blocks of its chain whatever they take.
+    /// Limit of one block; `None` for a follower, which must import the blocks of its chain however long they take.
     pub(super) block: Option<Duration>,
     /// Limit of all blocks that one message mines.
     pub(super) message: Option<Duration>,
@@ -18,7 +18,9 @@ pub(super) struct BlockLimits {
 /// Measures the time of the blocks of one message, and interrupts them when the program stops.
 pub(super) struct BlockClock {
     limits: BlockLimits,
+    /// When the message began.
     message: Instant,
+    /// When the present block began.
     block: Mutex<Instant>,
     stopping: Arc<AtomicBool>,
 }

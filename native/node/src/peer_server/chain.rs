@@ -1,4 +1,4 @@
-//! The chain that a server of peers reads: its blocks and states.
+//! The interface of a chain that a server for peers reads: its blocks, states and waiting transactions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rootlight_p2p::message::Extension;
 use rootlight_p2p::message::{Body, Items, Message, MessageError, Response, list_payload};
 use tokio::sync::watch;
 
-/// Most transactions that a peer is told of in one message.
+/// Most transactions that one message announces to a peer.
 pub const MAX_PENDING: usize = 256;
 
 /// A block of the chain.
@@ -27,6 +27,7 @@ pub struct ServedBlock {
 }
 
 impl ServedBlock {
+    /// The block in RLP.
     pub(super) fn encode(&self) -> Vec<u8> {
         encode_block(&self.header, &self.transactions, &self.uncles)
     }
@@ -46,7 +47,7 @@ impl ServedBlock {
     }
 }
 
-/// The list of what the compressed form of a header leaves out: bloom, base event (version 2) and edges.
+/// The header fields that the compressed form of a header omits, as a list: bloom, base event (version 2) and edges.
 fn extension_fields(header: &Header) -> Vec<u8> {
     let mut payload = Vec::new();
     put_str(&mut payload, header.logs_bloom.as_slice());
@@ -67,7 +68,7 @@ fn extension_fields(header: &Header) -> Vec<u8> {
 pub struct PeerHead {
     /// The block.
     pub block: BlockRef,
-    /// Hash of its parent; zeros for genesis.
+    /// Hash of the block's parent; zeros for genesis.
     pub parent: B256,
     /// Total difficulty up to the block.
     pub total_difficulty: U256,
@@ -93,8 +94,8 @@ pub trait PeerChain: Send + Sync + 'static {
     /// Total difficulty up to a canonical block.
     fn total_difficulty(&self, hash: B256) -> Option<U256>;
 
-    /// A header by hash and its ancestors, at most so many and at least one, descending to genesis. Empty without the
-    /// first; ends before the first ancestor that is missing.
+    /// A header by hash and its ancestors, descending to genesis: at most `count`, and at least one. Empty if the header is missing; ends
+    /// before the first ancestor that is missing.
     fn headers(&self, hash: B256, count: usize) -> Vec<SealedHeader> {
         let mut found: Vec<SealedHeader> = Vec::new();
         let mut next = self.header(hash);
@@ -107,26 +108,26 @@ pub trait PeerChain: Send + Sync + 'static {
     }
 
     /// Hands the canonical blocks from one height to another to `take`, one after another, each with the total difficulty up
-    /// to it. `None` if one is missing, or if `take` wants no more.
+    /// to it. `None` if a block is missing, or if `take` ends the run.
     fn blocks(&self, first: u64, last: u64, take: &mut TakeBlock<'_>) -> Option<()> {
         let hashes: Vec<B256> = (first..=last).map(|number| self.hash_at(number)).collect::<Option<_>>()?;
         hashes.into_iter().try_for_each(|hash| take(self.block(hash)?, self.total_difficulty(hash)?))
     }
 
-    /// Whether there are states to read. Peers that connect are told.
+    /// Whether there are states to read, which the handshake announces to peers.
     fn serves_state(&self) -> bool {
         true
     }
 
-    /// Reads the state after the canonical block of a height: its root and its nodes. Does not call `read` where the
-    /// state is not kept.
+    /// Reads the state after the canonical block of a height: its root and its nodes. Does not call `read` if the
+    /// state is not stored.
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource));
 
     /// Takes transactions of a peer, each in RLP. They are checked like those of any client at its address.
     fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>);
 
     /// Transactions that entered the pool from the position `next` on and are still in it, each in RLP, at most
-    /// [`MAX_PENDING`]; `next` becomes the position after them. A position that is not known becomes the present one.
+    /// [`MAX_PENDING`]; `next` becomes the position after them. An unknown position becomes the present one.
     fn pending(&self, next: &mut u64) -> Vec<Vec<u8>>;
 
     /// A counter of changes: the head may be another one after each.

@@ -1,4 +1,4 @@
-//! A chain that is executed here, as peers read it.
+//! A chain that this program executes ([`LocalService`]), as peers read it.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::chain::{MAX_PENDING, PeerChain, PeerHead, ServedBlock};
 use super::submit::Submitter;
 use crate::local::LocalService;
 
-/// Once the transactions that peers are told of at a time have this many bytes, no more are added. The longest message
-/// has 16 MiB.
+/// Once the transactions of one announcement have this many bytes, no more are added, so that the message stays far below the longest
+/// one that peers accept (8 MiB).
 const MAX_PENDING_BYTES: usize = 1024 * 1024;
 
 /// The chain of a [`LocalService`].
@@ -32,6 +32,7 @@ impl LocalChain {
         Self { submitter: Submitter::new(service.clone()), service }
     }
 
+    /// Reads the view with the header of this hash, if the chain has it.
     fn with_header<T>(
         &self,
         hash: B256,
@@ -102,8 +103,8 @@ impl PeerChain for LocalChain {
                     return found;
                 }
                 let ChainEvent::Pending { hash, .. } = event else { continue };
-                // Peers cannot recover the sender of an impersonated account's transaction. The signatures of all others
-                // were checked when the pool took them.
+                // A transaction of an impersonated account has no signature from which peers could recover its sender. The signatures of
+                // all others were checked when they entered the pool.
                 let waiting = pool.get(hash).filter(|waiting| marked_sender(waiting.transaction).is_none());
                 let Some(waiting) = waiting else { continue };
                 let rlp = waiting.transaction.encode();

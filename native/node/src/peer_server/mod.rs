@@ -1,9 +1,10 @@
-//! A server for the nodes of Rootstock's peer-to-peer network.
+//! A server for the nodes of Rootstock's peer-to-peer network, which synchronize from this program's chain.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `serve`, `seats`, `scheduler`, `respond` | connections, whose request is answered next, responses |
-//! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
+//! | `serve`, `seats` | connections, and which of them are replaced |
+//! | `scheduler`, `respond` | the order and the memory of responses; their contents |
+//! | `chain`, `local_chain` | the interface of a chain, and the chain that this program executes |
 //! | `submit` | transactions of peers |
 
 mod chain;

@@ -1,4 +1,4 @@
-//! Responses to the requests of peers, from a chain.
+//! Makes the responses to the requests of peers from a chain, with the limits and numbers of the reference node (rskj).
 
 use alloy_primitives::B256;
 use rootlight::types::header::HeaderForm;
@@ -14,17 +14,17 @@ use rootlight_p2p::rlpx::MAX_FRAME_SENT;
 
 use super::chain::PeerChain;
 
-/// Number of blocks before the one that a request for consecutive blocks names.
+/// Number of blocks in a response to a request for the blocks before one; a checkpoint has one block more.
 const SNAP_BLOCKS: u64 = 400;
 
-/// Every so many blocks a checkpoint is taken.
+/// Blocks between two checkpoints, by whose states snapshot service (snap/1) works.
 const CHECKPOINT_STEP: u64 = 5_000;
 
-/// A checkpoint is at least so many blocks below the head.
+/// Least number of blocks on top of a checkpoint.
 const CHECKPOINT_DEPTH: u64 = 3_840;
 
-/// The payload of the message that answers a request, as the reference node answers it; `None` where it says nothing: it
-/// lacks what is asked for, or more is asked for than it gives.
+/// The payload of the message that answers a request, as the reference node answers it. `None` if it sends no response, because
+/// data is missing, or because the request asks for more than its limits allow.
 pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u8>> {
     let wrap = |response| Some(Message::Response { id, response }.encode());
     let payload = match request {
@@ -44,7 +44,7 @@ pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u
             wrap(Response::SnapBlocks(snap_blocks(&blocks, &sums)?))
         }
     }?;
-    // The code takes a byte. Longer messages break the stream of frames.
+    // The frame also has the message's code of one byte. The reference node closes the connection at longer frames.
     (payload.len() < MAX_FRAME_SENT).then_some(payload)
 }
 
@@ -52,7 +52,7 @@ pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u
 fn headers(chain: &dyn PeerChain, id: u64, hash: B256, count: u64) -> Option<Vec<u8>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= MAX_HEADERS)?.max(1);
     let found = chain.headers(hash, count);
-    // The response has all headers that were asked for, or those down to genesis.
+    // The response has all requested headers, or those down to genesis.
     let last = found.last()?;
     if found.len() < count && last.number > 0 {
         return None;
@@ -62,7 +62,8 @@ fn headers(chain: &dyn PeerChain, id: u64, hash: B256, count: u64) -> Option<Vec
     Some(Message::Response { id, response: Response::Headers(headers) }.encode())
 }
 
-/// The hashes of every 192nd block from the one at or below `start` on, and of the head or the last of the range.
+/// The hashes of every 192nd block, [`SKELETON_STEP`], from the one at or below `start` on, and of the head or of the last block of the
+/// range.
 fn skeleton(chain: &dyn PeerChain, start: u64) -> Option<Vec<BlockRef>> {
     let head = chain.head()?.block.number;
     if start > head {
@@ -99,10 +100,10 @@ fn snap_status(chain: &dyn PeerChain, id: u64) -> Option<Vec<u8>> {
     Some(Message::Response { id, response: Response::SnapStatus(status) }.encode())
 }
 
-/// The payloads of the lists of consecutive blocks up to `last`, and of their total difficulties: 401 with `more` zero, as
-/// a checkpoint has, or 400.
-fn run(chain: &dyn PeerChain, last: u64, more: u64) -> Option<(Vec<u8>, Vec<u8>)> {
-    let first = last.saturating_sub(SNAP_BLOCKS - more).max(more);
+/// The payloads of the lists of consecutive blocks up to `last`, and of their total difficulties. There are 401 blocks down to block 0,
+/// as a checkpoint has, or 400 blocks down to block 1: `lowest` is 0 or 1.
+fn run(chain: &dyn PeerChain, last: u64, lowest: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+    let first = last.saturating_sub(SNAP_BLOCKS - lowest).max(lowest);
     let (mut blocks, mut sums) = (Vec::new(), Vec::new());
     chain.blocks(first, last, &mut |block, sum| {
         put_str(&mut blocks, &block.encode());

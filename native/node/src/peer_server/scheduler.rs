@@ -1,8 +1,8 @@
-//! How the requests of all peers of a server are answered: whose turn it is, and how many bytes wait to be sent.
+//! Schedules the responses to all peers of a server: which request is answered next, and how many bytes may wait to be sent.
 //!
-//! A turn lasts as long as a processor works for it. Neither the sending of a response nor the network that a chain reads
-//! from is waited for with a turn in hand. Long responses, which are made in parts, keep their room meanwhile; so they have a
-//! budget of their own.
+//! Making a response needs a permit of the queue, and bytes of a budget. The permit is released while the work waits for a network that
+//! the chain reads from, and before the response is sent. The bytes of a short response are released during such a wait too; a long
+//! response is made in parts and keeps its bytes, so long responses have a budget of their own.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,48 +15,53 @@ use rootlight_limits::runs::{self, RunQueue, Size};
 use rootlight_upstream::p2p::PeerResponse;
 use tokio::runtime::Handle;
 
-/// Bytes of long responses that are being made or sent, to all peers together. One address gets half of it.
+/// Budget of bytes of long responses that are being made or sent, to all peers together. One address gets half of it.
 const LONG_BYTES: usize = 32 * 1024 * 1024;
 
-/// The same of short responses.
+/// The same for short responses.
 const SHORT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes that a short response has at most, while it is made. Only runs of blocks have more.
-const SHORT: usize = 1024 * 1024;
+/// Most bytes that a short response takes while it is made. Only runs of consecutive blocks take more.
+const SHORT_RESPONSE: usize = 1024 * 1024;
 
-/// Longest wait for room for a response. A request that waits longer is not answered.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest wait for the bytes of a response. A request that waits longer is not answered.
+const BUDGET_PATIENCE: Duration = Duration::from_secs(20);
 
 /// State that all connections of a server share.
 pub(super) struct ResponseScheduler {
+    /// Permits, shared out by peer.
     queue: Arc<RunQueue>,
+    /// The threads on which responses are made.
     work: Arc<LongWork>,
+    /// Bytes of long responses.
     long: SharedBudget,
+    /// Bytes of short responses.
     short: SharedBudget,
 }
 
 impl ResponseScheduler {
-    /// Answers on these threads.
+    /// A scheduler whose responses are made on these threads.
     pub(super) fn new(work: Arc<LongWork>) -> Self {
         // One processor at least is left to others, if there are several.
         let of = |bytes| SharedBudget::new(bytes, bytes / 2);
         Self { queue: RunQueue::without_pauses(), work, long: of(LONG_BYTES), short: of(SHORT_BYTES) }
     }
 
-    /// Makes a response of at most about so many bytes, on a thread where it may take long. `None` is no response.
+    /// Makes a response of at most about `bytes`, on a thread for long work. `None` means that the peer gets no response.
     pub(super) async fn answer(
         &self,
         peer: CallerId,
         bytes: usize,
         make: impl FnOnce() -> Option<Vec<u8>> + Send + 'static,
     ) -> Option<PeerResponse> {
-        let is_long = bytes > SHORT;
+        let is_long = bytes > SHORT_RESPONSE;
         let budget = self.budget(is_long);
-        let reserved = budget.take_within(peer.asker(), bytes, PATIENCE).await?;
+        let reserved = budget.take_within(peer.asker(), bytes, BUDGET_PATIENCE).await?;
         let permit = self.queue.enter(peer, Size::Single).await;
-        let turn = ResponseTurn { queue: self.queue.clone(), peer, permit: Some(permit), reserved, is_long };
-        // The bytes are held until the work ends, even if the connection ends before.
-        let work = move |_: &Pauses<'_>| turn.hold(make);
+        let active =
+            ActiveResponse { queue: self.queue.clone(), peer, permit: Some(permit), reserved, is_long };
+        // The bytes stay reserved until the work ends, even if the connection ends before.
+        let work = move |_: &Pauses<'_>| active.run(make);
         let (made, mut reserved) = self.work.spawn_lowered(Some(peer.asker()), work).await.ok()?;
         let payload = made?;
         reserved.shrink_to(payload.len());
@@ -66,22 +71,24 @@ impl ResponseScheduler {
         Some(PeerResponse { payload, reserved, is_long })
     }
 
+    /// The budget for responses of this length.
     const fn budget(&self, is_long: bool) -> &SharedBudget {
         if is_long { &self.long } else { &self.short }
     }
 
-    /// Whether other peers wait for room that the responses of this length to this one take.
+    /// Whether other peers wait for bytes that responses of this length to this peer take.
     pub(super) fn is_contended(&self, peer: CallerId, is_long: bool) -> bool {
         self.budget(is_long).is_contended(peer.asker())
     }
 }
 
 thread_local! {
-    /// The turn that the work of this thread has. A thread does the work of one turn at a time, whoever serves the peer.
-    static TURN: RefCell<Option<ResponseTurn>> = const { RefCell::new(None) };
+    /// The response that this thread makes, so that [`wait_without_permit`] finds its permit. A thread makes one at a time.
+    static ACTIVE: RefCell<Option<ActiveResponse>> = const { RefCell::new(None) };
 }
 
-struct ResponseTurn {
+/// A response that is being made, with its permit and bytes.
+struct ActiveResponse {
     queue: Arc<RunQueue>,
     peer: CallerId,
     permit: Option<runs::RunPermit>,
@@ -89,31 +96,31 @@ struct ResponseTurn {
     is_long: bool,
 }
 
-/// Takes the turn from the thread, also if the work panics.
-struct Ending;
+/// Clears [`ACTIVE`] when it is dropped, also if the work panics.
+struct ClearActive;
 
-impl Drop for Ending {
+impl Drop for ClearActive {
     fn drop(&mut self) {
-        TURN.take();
+        ACTIVE.take();
     }
 }
 
-impl ResponseTurn {
-    /// Runs work that ends with the turn. Returns the room too that is left of the turn's.
-    fn hold<T>(self, work: impl FnOnce() -> T) -> (T, Reservation) {
-        TURN.set(Some(self));
-        let _ending = Ending;
+impl ActiveResponse {
+    /// Runs the work on this thread. Also returns the bytes that are still reserved.
+    fn run<T>(self, work: impl FnOnce() -> T) -> (T, Reservation) {
+        ACTIVE.set(Some(self));
+        let _clear = ClearActive;
         let done = work();
-        (done, TURN.take().map(|turn| turn.reserved).unwrap_or_default())
+        (done, ACTIVE.take().map(|active| active.reserved).unwrap_or_default())
     }
 }
 
-/// Waits for a network on a thread that answers a peer. Other peers have their turns meanwhile, and the room of a short
-/// response, of which nothing is made yet.
+/// Waits for a network on a thread that makes a response. Other peers can use the permit meanwhile, and the bytes of a short response,
+/// of which nothing is made yet. On another thread, it only waits.
 pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output = T>) -> T {
-    let turn = TURN.take();
+    let active = ACTIVE.take();
     runtime.block_on(async {
-        let Some(ResponseTurn { queue, peer, permit, mut reserved, is_long }) = turn else {
+        let Some(ActiveResponse { queue, peer, permit, mut reserved, is_long }) = active else {
             return wait.await;
         };
         drop(permit);
@@ -122,7 +129,7 @@ pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output 
         }
         let waited = wait.await;
         let permit = Some(queue.enter(peer, Size::Single).await);
-        TURN.set(Some(ResponseTurn { queue, peer, permit, reserved, is_long }));
+        ACTIVE.set(Some(ActiveResponse { queue, peer, permit, reserved, is_long }));
         waited
     })
 }
@@ -188,14 +195,14 @@ mod tests {
         };
         let mut slow = Vec::new();
         for last in [1, 2] {
-            slow.extend((0..SHORT_BYTES / 2 / SHORT).map(|_| waiting(last, SHORT)));
+            slow.extend((0..SHORT_BYTES / 2 / SHORT_RESPONSE).map(|_| waiting(last, SHORT_RESPONSE)));
             slow.push(waiting(last, LONG_BYTES / 2));
         }
         for _ in &slow {
             begun.recv().await.unwrap();
         }
         for last in [1, 3] {
-            assert!(answering.answer(peer(last), SHORT, zeros(7)).await.is_some());
+            assert!(answering.answer(peer(last), SHORT_RESPONSE, zeros(7)).await.is_some());
         }
         tell.send(true).unwrap();
         for slow in slow {

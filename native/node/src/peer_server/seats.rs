@@ -1,8 +1,7 @@
-//! The connections of a server for peers, shared out by site and address ([`NetworkCounts`]).
+//! Seats: the connections that a server for peers admits, shared out by site and address ([`NetworkCounts`]).
 //!
-//! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When there is no room, a
-//! newcomer takes the seat of a peer that was of no use lately, or of one whose site or address has more seats than the
-//! newcomer's.
+//! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When all seats are taken, a newcomer takes
+//! the seat of a peer that was not useful lately, or of a peer whose site or address has more seats than the newcomer's.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,32 +14,37 @@ use rootlight_limits::network_counts::NetworkCounts;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How many connections there are at a time, and which may be replaced.
+/// How many seats there are, and which peers may be replaced.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeatLimits {
     /// Most connections.
     all: usize,
     /// Most connections from one address, which several nodes behind one router share.
     of_address: usize,
-    /// A peer that has asked for nothing that was answered and has sent no transaction for this long can be replaced.
+    /// A peer that for this long got no response and sent no transaction can be replaced.
     idle: Duration,
 }
 
-/// For connections that have not shaken hands. A newcomer always finds a seat, because the others may never shake hands.
+/// The limits for connections that have not shaken hands. All of them count as idle, because they may never shake hands, so a newcomer
+/// finds a seat.
 pub(super) const HANDSHAKING: SeatLimits = SeatLimits { all: 64, of_address: 8, idle: Duration::ZERO };
 
-/// For peers that have said who they are.
+/// The limits for peers that have shaken hands.
 pub(super) const READY: SeatLimits = SeatLimits { all: 32, of_address: 8, idle: Duration::from_secs(30) };
 
+/// The seats of a server, of one kind.
 pub(super) struct Seats {
-    room: SeatLimits,
+    limits: SeatLimits,
+    /// The holders, by the number of their connection.
     taken: Mutex<BTreeMap<u64, SeatHolder>>,
 }
 
+/// The peer that has a seat.
 struct SeatHolder {
     address: IpAddr,
-    /// When the peer was of use last, or came.
-    useful: Instant,
+    /// When the peer was useful last, or came.
+    last_useful: Instant,
+    /// Notified when another peer takes the seat.
     leave: Arc<Notify>,
 }
 
@@ -52,31 +56,31 @@ pub(super) struct Seat {
 }
 
 impl Seats {
-    pub(super) fn new(room: SeatLimits) -> Arc<Self> {
-        Arc::new(Self { room, taken: Mutex::default() })
+    pub(super) fn new(limits: SeatLimits) -> Arc<Self> {
+        Arc::new(Self { limits, taken: Mutex::default() })
     }
 
     fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, SeatHolder>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a seat for a new connection; `None` if there is none for it.
+    /// Takes a seat for a new connection; `None` if the connection is refused.
     pub(super) fn enter(self: &Arc<Self>, peer: CallerId) -> Option<Seat> {
         let mut taken = self.taken();
-        if let Some(number) = self.room.connection_to_close(&taken, peer.address, Instant::now())? {
+        if let Some(number) = self.limits.connection_to_close(&taken, peer.address, Instant::now())? {
             let left = taken.remove(&number)?;
             left.leave.notify_one();
         }
         let leave = Arc::<Notify>::default();
-        let holder = SeatHolder { address: peer.address, useful: Instant::now(), leave: leave.clone() };
+        let holder = SeatHolder { address: peer.address, last_useful: Instant::now(), leave: leave.clone() };
         taken.insert(peer.connection, holder);
         Some(Seat { seats: self.clone(), peer, leave })
     }
 }
 
 impl SeatLimits {
-    /// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the
-    /// newcomer is refused.
+    /// The connection that has to leave for a newcomer of this address: `Some(None)` if a seat is free, `None` if the newcomer is
+    /// refused.
     fn connection_to_close(
         self,
         taken: &BTreeMap<u64, SeatHolder>,
@@ -84,11 +88,12 @@ impl SeatLimits {
         now: Instant,
     ) -> Option<Option<u64>> {
         let networks = NetworkCounts::of(taken.values().map(|holder| holder.address));
-        let is_idle = |holder: &SeatHolder| now.duration_since(holder.useful) >= self.idle;
+        let is_idle = |holder: &SeatHolder| now.duration_since(holder.last_useful) >= self.idle;
         let (_, own) = networks.counts(address);
         if own < self.of_address && taken.len() < self.all {
             return Some(None);
         }
+        // One seat more is not enough, or two addresses would replace each other without end.
         let has_more = |holder: &SeatHolder| {
             let (theirs, own) = networks.compare(holder.address, address);
             theirs > own.saturating_add(1)
@@ -97,24 +102,25 @@ impl SeatLimits {
             true => holder.address == address && is_idle(holder),
             false => is_idle(holder) || has_more(holder),
         };
-        // The idle ones first, then those of the site with the most seats and in it of the address with the most, then the
-        // one of use longest ago.
-        let rank =
-            |holder: &SeatHolder| (!is_idle(holder), Reverse(networks.counts(holder.address)), holder.useful);
+        // Idle peers go first, then those of the site with the most seats and in it of the address with the most, then the peer that was
+        // useful longest ago.
+        let rank = |holder: &SeatHolder| {
+            (!is_idle(holder), Reverse(networks.counts(holder.address)), holder.last_useful)
+        };
         let go = taken.iter().filter(|(_, holder)| may_go(holder)).min_by_key(|(_, holder)| rank(holder));
         go.map(|(number, _)| Some(*number))
     }
 }
 
 impl Seat {
-    /// Notes that the peer was of use.
-    pub(super) fn useful(&self) {
+    /// Notes that the peer was useful.
+    pub(super) fn note_useful(&self) {
         if let Some(holder) = self.seats.taken().get_mut(&self.peer.connection) {
-            holder.useful = Instant::now();
+            holder.last_useful = Instant::now();
         }
     }
 
-    /// Waits until another peer has the seat.
+    /// Waits until another peer takes the seat.
     pub(super) async fn replaced(&self) {
         self.leave.notified().await;
     }
@@ -170,7 +176,7 @@ mod tests {
     async fn a_newcomer_replaces_a_peer_of_an_address_with_more_seats() {
         let seats = Seats::new(READY);
         let reserved: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
-        reserved.iter().flatten().for_each(Seat::useful);
+        reserved.iter().flatten().for_each(Seat::note_useful);
         let newcomers: Vec<Seat> =
             (5..=200).filter_map(|last| seats.enter(at(&format!("192.0.2.{last}")))).collect();
         let mut left = 0;
@@ -186,11 +192,11 @@ mod tests {
         let seats = Seats::new(READY);
         let many: Vec<Seat> =
             (1..=READY.all).map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap()).collect();
-        many.iter().for_each(Seat::useful);
+        many.iter().for_each(Seat::note_useful);
         assert!(seats.enter(at("2001:db8:0:100::1")).is_none(), "its site has all seats");
         // A house with three nodes at one address.
         let house = [(); 3].map(|()| seats.enter(at("2001:db8:7::1")).unwrap());
-        house.iter().for_each(Seat::useful);
+        house.iter().for_each(Seat::note_useful);
         let more: Vec<Seat> =
             (0x100..0x200).filter_map(|net| seats.enter(at(&format!("2001:db8:0:{net:x}::1")))).collect();
         assert!(more.is_empty(), "the site has more seats than any other");
@@ -206,7 +212,7 @@ mod tests {
             (1..=READY.all).map(|last| seats.enter(at(&format!("192.0.{last}.1"))).unwrap()).collect();
         assert!(seats.enter(at("198.51.100.1")).is_none(), "all came a moment ago");
         tokio::time::advance(READY.idle).await;
-        reserved[1..].iter().for_each(Seat::useful);
+        reserved[1..].iter().for_each(Seat::note_useful);
         let newcomer = seats.enter(at("198.51.100.1")).unwrap();
         assert!(has_left(&reserved[0]).await);
         assert!(seats.enter(at("198.51.100.2")).is_none());
@@ -223,7 +229,7 @@ mod tests {
         let other = seats.enter(at("192.0.2.2")).unwrap();
         let own = fill(&seats, "192.0.2.1");
         tokio::time::advance(READY.idle).await;
-        own[1..].iter().for_each(Seat::useful);
+        own[1..].iter().for_each(Seat::note_useful);
         assert!(seats.enter(at("192.0.2.1")).is_some());
         assert!(has_left(&own[0]).await && !has_left(&other).await);
     }

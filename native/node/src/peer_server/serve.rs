@@ -1,4 +1,4 @@
-//! A server for peers: answers what they ask for, and tells them of new blocks.
+//! A server for peers: accepts connections, answers requests, and announces new blocks and transactions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,17 +28,17 @@ use super::respond::respond;
 use super::scheduler::ResponseScheduler;
 use super::seats::{HANDSHAKING, READY, Seat, Seats};
 
-/// Bytes that what all peers of one address send can take: the longest message, and its decoded form.
-const UNREAD_EACH: usize = 2 * LONGEST_UNASKED;
+/// Bytes that messages of all peers of one address may take in memory: the longest message, and its decoded form.
+const UNREAD_OF_ADDRESS: usize = 2 * LONGEST_UNASKED;
 
 /// Least time between the beginnings of two handshakes: a handshake takes a part of a millisecond of a processor, and
-/// anyone can ask for one.
+/// anyone can begin one.
 const HANDSHAKE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Time between two statuses, as stock nodes send them.
 const STATUS_INTERVAL: Duration = Duration::from_secs(11);
 
-/// Most transactions of a peer whose hashes are kept.
+/// Most transactions of a peer whose hashes are stored, so that they are not announced to it again.
 const MAX_SEEN: usize = 1024;
 
 /// Pause after the system gave no connection, for instance because too many files are open.
@@ -66,7 +66,7 @@ impl PeerServer {
         Ok(Self { address, accepting })
     }
 
-    /// Where peers find the server.
+    /// The address at which the server listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -83,28 +83,31 @@ struct PeerServerState {
     identity: Arc<Identity>,
     chain: SharedChain,
     port: u16,
-    pace: HandshakePacer,
+    pacer: HandshakePacer,
+    /// Seats of connections that have not shaken hands.
     handshaking: Arc<Seats>,
+    /// Seats of peers that have shaken hands.
     ready: Arc<Seats>,
-    answering: Arc<ResponseScheduler>,
+    scheduler: Arc<ResponseScheduler>,
     quotas: AddressQuotas,
 }
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
-    let answering = ResponseScheduler::new(identity.limits().work().clone());
+    let scheduler = ResponseScheduler::new(identity.limits().work().clone());
     let server = Arc::new(PeerServerState {
         identity,
         chain,
         port,
-        pace: HandshakePacer::default(),
+        pacer: HandshakePacer::default(),
         handshaking: Seats::new(HANDSHAKING),
         ready: Seats::new(READY),
-        answering: Arc::new(answering),
+        scheduler: Arc::new(scheduler),
         quotas: AddressQuotas::default(),
     });
-    // Connections end with the server.
+    // Dropping the set ends the connections with the server.
     let mut serving = tokio::task::JoinSet::new();
     loop {
+        // Removes ended connections from the set.
         while serving.try_join_next().is_some() {}
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -114,7 +117,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
                 continue;
             }
         };
-        // A connection without a seat costs nothing more.
+        // A connection without a seat is closed at once.
         let Some(seat) = server.handshaking.enter(CallerId::new(from.ip())) else { continue };
         let server = server.clone();
         serving.spawn(async move {
@@ -124,7 +127,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
     }
 }
 
-/// The quotas of the addresses that are served.
+/// The quotas of bytes of the addresses that are served.
 #[derive(Default)]
 struct AddressQuotas(Mutex<BTreeMap<Asker, SourceQuota>>);
 
@@ -132,17 +135,17 @@ impl AddressQuotas {
     fn of(&self, asker: Asker, limits: &Limits) -> SourceQuota {
         let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         each.retain(|_, quota| quota.is_used());
-        each.entry(asker).or_insert_with(|| SourceQuota::of_served_address(limits, UNREAD_EACH)).clone()
+        each.entry(asker).or_insert_with(|| SourceQuota::of_served_address(limits, UNREAD_OF_ADDRESS)).clone()
     }
 }
 
-/// One handshake begins after another.
+/// Makes handshakes begin one after another, [`HANDSHAKE_INTERVAL`] apart.
 #[derive(Default)]
 struct HandshakePacer(tokio::sync::Mutex<()>);
 
 impl HandshakePacer {
     async fn wait(&self) {
-        let _turn = self.0.lock().await;
+        let _locked = self.0.lock().await;
         tokio::time::sleep(HANDSHAKE_INTERVAL).await;
     }
 }
@@ -151,7 +154,7 @@ impl PeerServerState {
     /// Serves one connection until it ends; returns why.
     async fn serve(&self, stream: TcpStream, handshaking: Seat) -> Result<String, PeerError> {
         let peer = handshaking.peer();
-        let (host, news) = (Arc::new(self.host(peer)), AnnouncedState::since_now(&self.chain));
+        let (host, announced) = (Arc::new(self.host(peer)), AnnouncedState::since_now(&self.chain));
         let link = tokio::select! {
             link = self.shake_hands(stream, host.clone()) => link?,
             () = handshaking.replaced() => return Ok("another peer has its seat".into()),
@@ -163,7 +166,7 @@ impl PeerServerState {
         drop(handshaking);
         debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
         tokio::select! {
-            outcome = tell(&link, news, &host.seen) => outcome,
+            outcome = announce(&link, announced, &host.seen) => outcome,
             () = seat.replaced() => Ok("another peer has its seat".into()),
         }
     }
@@ -171,7 +174,7 @@ impl PeerServerState {
     fn host(&self, peer: CallerId) -> ServedPeer {
         ServedPeer {
             chain: self.chain.clone(),
-            answering: self.answering.clone(),
+            scheduler: self.scheduler.clone(),
             seen: SeenTransactions::default(),
             quota: self.quotas.of(peer.asker(), self.identity.limits()),
             peer,
@@ -184,7 +187,7 @@ impl PeerServerState {
         stream: TcpStream,
         host: Arc<ServedPeer>,
     ) -> Result<Arc<PeerLink>, PeerError> {
-        self.pace.wait().await;
+        self.pacer.wait().await;
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
         let mut config = SessionConfig {
@@ -202,7 +205,8 @@ impl PeerServerState {
     }
 }
 
-/// The block that a peer was told of last. It counts from before the handshake, so that nothing is lost while that goes on.
+/// What was announced to a peer: the newest block, and the position in the pool's events. It is taken before the handshake, so that no
+/// change during the handshake is lost.
 struct AnnouncedState {
     chain: SharedChain,
     changes: watch::Receiver<u64>,
@@ -213,16 +217,16 @@ struct AnnouncedState {
 impl AnnouncedState {
     fn since_now(chain: &SharedChain) -> Self {
         let (changes, mut next_pending) = (chain.changes(), u64::MAX);
-        // A peer is not told of transactions that were in the pool before.
+        // Transactions that are in the pool already are not announced.
         chain.pending(&mut next_pending);
         Self { changes, next_pending, head: chain.head(), chain: chain.clone() }
     }
 }
 
-/// Tells a peer of what is new until the connection ends; returns why.
-async fn tell(
+/// Announces new blocks and transactions to a peer until the connection ends; returns why it has ended.
+async fn announce(
     link: &PeerLink,
-    mut news: AnnouncedState,
+    mut announced: AnnouncedState,
     seen: &SeenTransactions,
 ) -> Result<String, PeerError> {
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
@@ -230,29 +234,29 @@ async fn tell(
         tokio::select! {
             reason = link.ended() => return Ok(reason.to_string()),
             _ = statuses.tick() => {
-                if let Some(head) = news.chain.head() {
+                if let Some(head) = announced.chain.head() {
                     send_push(link, Push::Status(status(&head))).await?;
                 }
             }
-            Ok(()) = news.changes.changed() => {
-                let pending = news.chain.pending(&mut news.next_pending);
+            Ok(()) = announced.changes.changed() => {
+                let pending = announced.chain.pending(&mut announced.next_pending);
                 let new: Vec<Vec<u8>> = pending.into_iter().filter(|transaction| seen.is_new(transaction)).collect();
                 if !new.is_empty() {
                     let payload = list_payload(new);
                     let items = Items::lists(&payload, MAX_PENDING, "transactions")?;
                     send_push(link, Push::Transactions(items)).await?;
                 }
-                let head = news.chain.head();
-                if let (Some(block), true) = (head.map(|head| head.block), head != news.head) {
+                let head = announced.chain.head();
+                if let (Some(block), true) = (head.map(|head| head.block), head != announced.head) {
                     send_push(link, Push::NewBlockHashes(vec![block])).await?;
                 }
-                news.head = head;
+                announced.head = head;
             }
         }
     }
 }
 
-/// Sends an announcement. A peer that has been sent as many messages as it reads in a minute misses it.
+/// Sends an announcement, or drops it if the peer has been sent as many messages as it reads in a minute.
 async fn send_push(link: &PeerLink, push: Push<'_>) -> Result<(), PeerError> {
     match link.push(None, push).await {
         Err(PeerError::Limit(_)) => Ok(()),
@@ -270,7 +274,7 @@ fn short(id: &NodeId) -> String {
     id.to_string().chars().take(16).collect()
 }
 
-/// Transactions that a peer has sent, by hash: it is not told of them.
+/// Hashes of the transactions that a peer has sent, which are not announced to it.
 struct SeenTransactions(Cache<B256, ()>);
 
 impl SeenTransactions {
@@ -289,32 +293,32 @@ impl Default for SeenTransactions {
     }
 }
 
-/// A peer that is served. Its blocks and its announcements are not used: no peer's chain is taken unasked.
+/// The handler of the messages of a served peer. Blocks and announcements of blocks that the peer sends are ignored.
 struct ServedPeer {
     chain: SharedChain,
-    answering: Arc<ResponseScheduler>,
+    scheduler: Arc<ResponseScheduler>,
     seen: SeenTransactions,
     quota: SourceQuota,
     peer: CallerId,
-    /// Held until the last work for the peer has ended; nothing before the peer has said who it is.
+    /// The seat, which is taken until the last work for the peer has ended; not set before the peer has shaken hands.
     seat: OnceLock<Arc<Seat>>,
 }
 
 impl ServedPeer {
-    fn useful(&self) {
-        self.seat.get().iter().for_each(|seat| seat.useful());
+    fn note_useful(&self) {
+        self.seat.get().iter().for_each(|seat| seat.note_useful());
     }
 
     /// Answers a request with the payload of a message. `None` is no answer.
     fn requested(&self, id: u64, request: Request) -> Option<Vec<u8>> {
-        respond(&*self.chain, id, request).inspect(|_| self.useful())
+        respond(&*self.chain, id, request).inspect(|_| self.note_useful())
     }
 
     /// The message with a block. `None` is no answer.
     fn block(&self, hash: B256) -> Option<Vec<u8>> {
         let block = self.chain.block(hash)?.encode();
         let payload = Message::Push(Push::Block(&block)).encode();
-        // The code takes a byte.
+        // The frame also has the message's code of one byte.
         (payload.len() < MAX_FRAME_SENT).then_some(payload)
     }
 }
@@ -327,7 +331,7 @@ impl PeerHandler for ServedPeer {
     fn pushed(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
             transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));
-            self.useful();
+            self.note_useful();
             self.chain.submit(self.peer, transactions.iter().map(<[u8]>::to_vec).collect());
         }
     }
@@ -338,16 +342,16 @@ impl PeerHandler for ServedPeer {
             PeerRequest::Request { id, request } => host.requested(id, request),
             PeerRequest::Block(hash) => host.block(hash),
         };
-        Some(Box::pin(async move { self.answering.answer(self.peer, room_of(&asked), make).await }))
+        Some(Box::pin(async move { self.scheduler.answer(self.peer, bytes_for(&asked), make).await }))
     }
 
     fn is_contended(&self, is_long: bool) -> bool {
-        self.answering.is_contended(self.peer, is_long)
+        self.scheduler.is_contended(self.peer, is_long)
     }
 }
 
-/// The bytes that are held while the response is made. A block is rarely longer than this; if one is, more are taken.
-const fn room_of(asked: &PeerRequest) -> usize {
+/// The bytes that are reserved while the response is made. A block is rarely longer; for a longer one, more bytes are taken.
+const fn bytes_for(asked: &PeerRequest) -> usize {
     match asked {
         // The blocks, and the message with them.
         PeerRequest::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {

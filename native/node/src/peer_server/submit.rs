@@ -1,4 +1,4 @@
-//! Transactions of peers, handed to a service.
+//! Passes transactions of peers to a service, as `eth_sendRawTransaction` of a caller at the peer's address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,28 +17,28 @@ use tokio::time::Instant;
 /// Longest transaction that is taken, in bytes; the reference node (rskj) skips longer ones.
 const MAX_TRANSACTION: usize = 128 * 1024;
 
-/// Limits of the queue of one address: transactions, and their bytes. What exceeds them is dropped; the network still has
-/// it from other nodes.
+/// Most transactions in the queue of one address. Further ones are dropped; other nodes of the network still have them.
 const MAX_WAITING: usize = 256;
+/// Most bytes in the queue of one address.
 const MAX_WAITING_BYTES: usize = 256 * 1024;
 
 /// Most addresses with a queue: twice as many as there are peers at a time, because a queue may still be full after its
 /// peer has left.
 const MAX_ADDRESSES: usize = 64;
 
-/// How many sent transactions are remembered, and for how long: every peer announces every transaction, and each is sent
-/// once.
+/// Most sent transactions that are remembered, because every peer announces every transaction, and each is to be sent once.
 const MAX_REMEMBERED: usize = 4_096;
+/// For how long a sent transaction is remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// Sends transactions of peers as any caller would, once for all peers. Each address has its own queue, so that one which
-/// sends many delays and drops its own only.
+/// Sends transactions of peers, each once for all peers. Each address has its own queue, so that an address which sends many delays and
+/// drops only its own.
 pub(crate) struct Submitter {
     /// When each transaction was sent, by hash.
     sent: Arc<Cache<B256, Instant>>,
     service: Arc<dyn Service>,
     runtime: Handle,
-    /// The queues, by asker: here a peer's address. An asker with an entry has a task that sends.
+    /// The queues, by asker, which is a peer's address here. Each queue has a task that sends its transactions, and exists as long.
     waiting: Arc<Mutex<BTreeMap<Asker, SubmitQueue>>>,
 }
 
@@ -77,7 +77,7 @@ impl Submitter {
         }
     }
 
-    /// Sends transactions of an address, each in RLP. What the service refuses is dropped: whoever sent it is told nothing.
+    /// Sends transactions of an address, each in RLP. A transaction that the service refuses is dropped; the peer gets no error.
     pub(crate) fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
         let asker = peer.asker();
         let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
@@ -106,7 +106,7 @@ fn is_new(sent: &Cache<B256, Instant>, hash: &B256) -> bool {
     sent.get(hash).is_none_or(|sent| sent.elapsed() >= REMEMBERED)
 }
 
-/// Sends what waits of an address, until nothing waits.
+/// Sends the queue of an address until it is empty.
 async fn send_all(
     service: Arc<dyn Service>,
     sent: Arc<Cache<B256, Instant>>,
@@ -125,8 +125,8 @@ async fn send_all(
         };
         let Some(raw) = next else { return };
         let hash = keccak256(&raw);
-        // Another peer may have announced the transaction meanwhile. Only sent ones are remembered: if queued ones were, a copy
-        // from a fast peer would be dropped in favour of one at the end of a slow peer's queue.
+        // Another peer's task may have sent the transaction meanwhile. Queued transactions are not remembered, because then the copy of a
+        // fast peer would be dropped in favour of one at the end of a slow peer's queue.
         if !is_new(&sent, &hash) {
             continue;
         }

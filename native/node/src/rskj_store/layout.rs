@@ -1,4 +1,4 @@
-//! Recognises the files of a node's trie store.
+//! Finds the trie store in the database folder of the reference node (rskj), and recognises its format by its files.
 
 use std::path::{Path, PathBuf};
 
@@ -34,10 +34,10 @@ pub enum LayoutError {
     Unreadable { path: PathBuf, reason: String },
 }
 
-/// The folder of a node that keeps all states.
+/// The folder of the trie store of a node that keeps all states.
 const SINGLE: &str = "unitrie";
 
-/// The folders of a node that deletes old states begin with this.
+/// Prefix of the folders of the trie store of a node that deletes old states: one folder for each epoch.
 const EPOCH: &str = "unitrie_";
 
 /// The database that holds a node's trie. `folder` is the node's database folder, or the trie store itself.
@@ -56,6 +56,7 @@ pub fn database(folder: &Path) -> Result<PathBuf, LayoutError> {
     check(&path).map(|()| path)
 }
 
+/// Checks that a folder is a RocksDB database.
 fn check(path: &Path) -> Result<(), LayoutError> {
     let names = names(path)?;
     // RocksDB writes its options into a file; LevelDB does not, and its tables end in .ldb.
@@ -68,6 +69,7 @@ fn check(path: &Path) -> Result<(), LayoutError> {
     }
 }
 
+/// The names of the files in a folder.
 fn names(folder: &Path) -> Result<Vec<String>, LayoutError> {
     let unreadable =
         |error: std::io::Error| LayoutError::Unreadable { path: folder.to_owned(), reason: of_path(&error) };

@@ -1,7 +1,7 @@
-//! The trie store of the reference node, read while the node goes on writing it.
+//! The trie store of the reference node (rskj), read while the node writes it. The sidecar proves states from it.
 //!
 //! The store is a RocksDB database: the key is the keccak-256 of the value, which is a serialized node (RSKIP-107) or a long
-//! value. It is opened as a secondary, which writes nothing into the node's folder and takes no lock of it.
+//! value. The database is opened as a RocksDB secondary, which writes nothing into the node's folder and takes no lock there.
 
 mod layout;
 
@@ -20,15 +20,15 @@ use crate::sidecar::NodeStore;
 
 pub use layout::{LayoutError, database};
 
-/// Memory that the cache needs for an entry besides its bytes, approximately.
+/// Approximate memory of a cache entry besides its value, in bytes.
 const ENTRY_BYTES: u64 = 120;
 
 /// The expected size of an entry in bytes, by which the cache's tables are laid out.
 const USUAL_BYTES: u64 = 250;
 
-/// Least time between two looks for new data because something is missing: whoever asks for what does not exist causes no
-/// more work than this. A look takes up to half a second after the node has written much.
-const REFRESH_PAUSE: Duration = Duration::from_millis(200);
+/// Least time between two times that the database catches up with the node because a node of the trie is missing, so that requests for
+/// missing nodes cause a bounded amount of work. Catching up takes up to half a second after the node has written much.
+const CATCH_UP_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +51,9 @@ pub enum OpenStoreError {
 pub struct RskjStore {
     database: DB,
     cache: Cache<B256, Bytes, CachedNodeWeight>,
-    last_refresh: Mutex<Option<Instant>>,
-    // Files of the secondary; deleted at the end, after the database is closed.
+    /// When the database last caught up because a node was missing.
+    last_catch_up: Mutex<Option<Instant>>,
+    // Files of the secondary. Fields are dropped in order, so they are deleted after the database is closed.
     _own_files: tempfile::TempDir,
 }
 
@@ -73,8 +74,8 @@ impl fmt::Debug for RskjStore {
 }
 
 impl RskjStore {
-    /// Opens the store in a node's database folder. Of the cache's bytes a quarter holds the nodes that were read last; the rest
-    /// holds the blocks of the database's files and their indexes.
+    /// Opens the store in a node's database folder. A quarter of the cache's bytes is for the trie nodes that were read last; the rest is
+    /// for blocks of the database's files and their indexes.
     pub fn open(folder: &Path, cache_bytes: u64) -> Result<Self, OpenStoreError> {
         let nodes = cache_bytes / 4;
         let blocks = usize::try_from(cache_bytes.saturating_sub(nodes)).unwrap_or(usize::MAX);
@@ -87,10 +88,10 @@ impl RskjStore {
             opened.map_err(|error| OpenStoreError::Database { path, reason: error.to_string() })?;
         let entries = usize::try_from(nodes / (USUAL_BYTES + ENTRY_BYTES)).unwrap_or(usize::MAX);
         let cache = Cache::with_weighter(entries, nodes, CachedNodeWeight);
-        Ok(Self { database, cache, last_refresh: Mutex::new(None), _own_files: own_files })
+        Ok(Self { database, cache, last_catch_up: Mutex::new(None), _own_files: own_files })
     }
 
-    /// Reads from disk, past the cache.
+    /// Reads a trie node from the database, without the cache.
     fn read(&self, hash: &B256) -> Result<Bytes, StoreFault> {
         match self.database.get_pinned(hash) {
             Ok(Some(value)) if keccak256(&value) == *hash => Ok(Bytes::copy_from_slice(&value)),
@@ -100,21 +101,21 @@ impl RskjStore {
         }
     }
 
-    /// As [`Self::read`]; what is missing is looked for once more after catching up with the node, unless that was done
-    /// just before.
+    /// As [`Self::read`]; a missing trie node is read once more after catching up with the node, unless that was done just before.
     fn read_again(&self, hash: &B256) -> Result<Bytes, StoreFault> {
         let read = self.read(hash);
-        if read.is_ok() || !self.may_refresh() || self.catch_up().is_err() {
+        if read.is_ok() || !self.may_catch_up() || self.catch_up().is_err() {
             return read;
         }
         self.read(hash)
     }
 
-    fn may_refresh(&self) -> bool {
-        let mut last_refresh = self.last_refresh.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = last_refresh.is_none_or(|at| at.elapsed() >= REFRESH_PAUSE);
+    /// Whether enough time has passed since the database last caught up; if so, notes that it does now.
+    fn may_catch_up(&self) -> bool {
+        let mut last_catch_up = self.last_catch_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = last_catch_up.is_none_or(|at| at.elapsed() >= CATCH_UP_INTERVAL);
         if may {
-            *last_refresh = Some(Instant::now());
+            *last_catch_up = Some(Instant::now());
         }
         may
     }
@@ -122,8 +123,8 @@ impl RskjStore {
 
 impl NodeSource for RskjStore {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        if let Some(known) = self.cache.get(hash) {
-            return Some(known);
+        if let Some(cached) = self.cache.get(hash) {
+            return Some(cached);
         }
         let read = self.read_again(hash).ok()?;
         self.cache.insert(*hash, read.clone());
@@ -147,6 +148,7 @@ impl NodeStore for RskjStore {
     }
 }
 
+/// The options of the database, with the cache for blocks of its files.
 fn options(blocks: &rocksdb::Cache) -> Options {
     let mut tables = BlockBasedOptions::default();
     tables.set_block_cache(blocks);
@@ -154,7 +156,7 @@ fn options(blocks: &rocksdb::Cache) -> Options {
     tables.set_cache_index_and_filter_blocks(true);
     let mut options = Options::default();
     options.set_block_based_table_factory(&tables);
-    // All files are opened at once: the node may delete one between two looks at its list of files.
+    // -1 keeps all files open from the start, because the node may delete a file between two catch-ups, and an open file stays readable.
     options.set_max_open_files(-1);
     // The library's own log, in the temporary folder.
     options.set_log_level(LogLevel::Warn);
