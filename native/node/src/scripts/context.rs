@@ -1,4 +1,5 @@
-//! The engine's side: one transaction, traced by a script in QuickJS.
+//! In the engine's process: traces one transaction by a script in QuickJS. The program's reports arrive as frames, and each calls a
+//! function of the prelude (`prelude.js`), which calls the script.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,28 +13,28 @@ use rquickjs::{CaughtError, Context, Ctx, Exception, Function, Object, Runtime, 
 use super::frame::{Frame, Tag, out_of_time, query};
 use super::program_pipe::{ProgramPipe, StartedScript};
 
-/// Bytes of the heap of a script.
+/// Most bytes of the heap of a script; bounds memory.
 const MAX_HEAP: usize = 64 << 20;
-/// Bytes of its stack.
+/// Most bytes of the stack of a script; deeper recursion is an error of the script.
 const MAX_STACK: usize = 1 << 20;
-/// Most bytes of a trace, as of all traces of a request.
+/// Most bytes of a trace: the limit of all traces of a request.
 const MAX_RESULT: usize = rootlight::exec::trace::MAX_TRACE_BYTES;
 /// Most characters of a script's own error.
 const MAX_ERROR: usize = 400;
 
-/// The objects and functions that scripts get, over the functions of [`natives`].
+/// The objects and functions that scripts get. They call the functions of [`host_functions`].
 const PRELUDE: &str = include_str!("prelude.js");
 
 type SharedPipe = Rc<RefCell<ProgramPipe>>;
 type Js<T> = rquickjs::Result<T>;
 
-/// Why a trace ended.
+/// Why a trace ended early.
 enum Failure {
-    /// In the script, or at a limit of the engine.
+    /// An error of the script, or a limit of the engine.
     Script(rquickjs::Error),
     /// A result that is too long.
     TooLong,
-    /// The other side.
+    /// The pipe to the program failed.
     ProgramPipe(io::Error),
 }
 
@@ -49,7 +50,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Traces one transaction; the inner error is the text that the caller reads.
+/// Traces one transaction. The inner error is the text that the caller reads; the outer one is a failure of the pipe.
 pub(super) fn trace(pipe: &SharedPipe, script: &StartedScript) -> io::Result<Result<(), String>> {
     let end = script.end;
     let made = Runtime::new().and_then(|runtime| {
@@ -63,6 +64,7 @@ pub(super) fn trace(pipe: &SharedPipe, script: &StartedScript) -> io::Result<Res
         Err(error) => return Ok(Err(format!("the engine does not start: {error}"))),
     };
     context.with(|ctx| {
+        // The function of the script that runs, for the error's text.
         let mut function = "script";
         match traced(&ctx, pipe, script, &mut function) {
             Ok(()) => Ok(Ok(())),
@@ -74,11 +76,12 @@ pub(super) fn trace(pipe: &SharedPipe, script: &StartedScript) -> io::Result<Res
     })
 }
 
-/// An error of a script in words, shortened.
+/// The text of a script's error, cut to [`MAX_ERROR`].
 fn text(ctx: &Ctx<'_>, error: rquickjs::Error) -> String {
     let text = match CaughtError::from_error(ctx, error) {
         CaughtError::Error(error) => error.to_string(),
         CaughtError::Exception(exception) => exception.message().unwrap_or_else(|| "an error".into()),
+        // QuickJS throws `null` if it cannot allocate even an error.
         CaughtError::Value(value) if value.is_null() => "out of memory".into(),
         CaughtError::Value(value) => match value.as_string().map(rquickjs::String::to_string) {
             Some(Ok(text)) => text,
@@ -88,7 +91,7 @@ fn text(ctx: &Ctx<'_>, error: rquickjs::Error) -> String {
     text.chars().take(MAX_ERROR).collect()
 }
 
-/// The functions of the prelude that take reports.
+/// The functions of the prelude, one for each kind of report.
 struct Reports<'js> {
     step: Function<'js>,
     fault: Function<'js>,
@@ -97,7 +100,7 @@ struct Reports<'js> {
     result: Function<'js>,
 }
 
-/// Loads the script, and passes reports to it until the transaction ends. `function` is the function that runs.
+/// Loads the script, and passes reports to it until the transaction ends. `function` is set to the function of the script that runs.
 fn traced<'js>(
     ctx: &Ctx<'js>,
     pipe: &SharedPipe,
@@ -105,7 +108,7 @@ fn traced<'js>(
     function: &mut &'static str,
 ) -> Result<(), Failure> {
     let prelude: Function<'js> = ctx.eval(PRELUDE)?;
-    let api: Object<'js> = prelude.call((natives(ctx, pipe)?,))?;
+    let api: Object<'js> = prelude.call((host_functions(ctx, pipe)?,))?;
     let mut options = EvalOptions::default();
     options.strict = false;
     let tracer: Value<'js> = ctx.eval_with_options(format!("({}\n)", script.source), options)?;
@@ -118,6 +121,7 @@ fn traced<'js>(
         exit: api.get("exit")?,
         result: api.get("result")?,
     };
+    // The first answer says which reports the script takes.
     let mut done = Frame::new(Tag::Done).number(u64::from(hooks));
     loop {
         pipe.borrow_mut().send(&done)?;
@@ -152,15 +156,17 @@ fn bytes<'js>(ctx: &Ctx<'js>, bytes: impl AsRef<[u8]>) -> Js<TypedArray<'js, u8>
     TypedArray::new_copy(ctx.clone(), bytes)
 }
 
-/// A number of the other side; those beyond 2^53 lose their last digits, as in every script.
+/// A number of the program. Numbers beyond 2^53 lose their last digits, as all numbers of JavaScript do.
 fn number(frame: &mut Frame) -> io::Result<f64> {
     Ok(frame.take_number()? as f64)
 }
 
+/// A text that may be missing.
 fn optional_text(frame: &mut Frame) -> io::Result<Option<String>> {
     Ok(frame.take_optional()?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
+/// Reports an instruction, whose seven numbers have the order of `step_frame` in `engine.rs`.
 fn step<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<(), Failure> {
     let mut numbers = Vec::with_capacity(7);
     for _ in 0..7 {
@@ -171,6 +177,7 @@ fn step<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Resul
     Ok(report.call((numbers, name, error, bytes(ctx, stack)?))?)
 }
 
+/// Reports the begin of an inner call.
 fn enter<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<(), Failure> {
     let kind = frame.take_text()?;
     let (from, to, input) = (frame.take_bytes()?, frame.take_bytes()?, frame.take_bytes()?);
@@ -180,12 +187,13 @@ fn enter<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Resu
     Ok(report.call((kind, from, to, input, gas, value))?)
 }
 
+/// Reports the end of an inner call.
 fn exit<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<(), Failure> {
     let (gas_used, output, error) = (number(frame)?, frame.take_bytes()?, optional_text(frame)?);
     Ok(report.call((gas_used, bytes(ctx, output)?, error))?)
 }
 
-/// Returns the trace in JSON.
+/// Reports the end of the transaction; returns the script's trace in JSON.
 fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<String, Failure> {
     let object = Object::new(ctx.clone())?;
     object.set("type", frame.take_text()?)?;
@@ -211,9 +219,9 @@ fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Res
     if json.len() > MAX_RESULT { Err(Failure::TooLong) } else { Ok(json) }
 }
 
-/// The functions of this side that the prelude calls. Bytes from scripts come as hexadecimal text.
-fn natives<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe) -> Js<Object<'js>> {
-    let natives = Object::new(ctx.clone())?;
+/// The functions of this process that the prelude calls, as its object `host`. Bytes from scripts arrive as hexadecimal text.
+fn host_functions<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe) -> Js<Object<'js>> {
+    let host_functions = Object::new(ctx.clone())?;
     let account = |kind: u64| {
         let pipe = pipe.clone();
         move |ctx: Ctx<'js>, address: String| {
@@ -221,14 +229,14 @@ fn natives<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe) -> Js<Object<'js>> {
         }
     };
     for (name, kind) in [("account", query::ACCOUNT), ("code", query::CODE), ("native", query::NATIVE)] {
-        natives.set(name, Function::new(ctx.clone(), account(kind))?)?;
+        host_functions.set(name, Function::new(ctx.clone(), account(kind))?)?;
     }
     let of_word = pipe.clone();
     let word = move |ctx: Ctx<'js>, address: String, slot: String| {
         let query = Frame::new(Tag::Query).number(query::WORD).bytes(&unhex(&ctx, &address)?);
         ask(&ctx, &of_word, query.bytes(&unhex(&ctx, &slot)?))
     };
-    natives.set("word", Function::new(ctx.clone(), word)?)?;
+    host_functions.set("word", Function::new(ctx.clone(), word)?)?;
     let of_memory = pipe.clone();
     let memory = move |ctx: Ctx<'js>, begin: f64, end: f64| {
         // The prelude has checked that these are whole numbers.
@@ -238,26 +246,26 @@ fn natives<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe) -> Js<Object<'js>> {
             Frame::new(Tag::Query).number(query::MEMORY).number(begin as u64).number(end as u64),
         )
     };
-    natives.set("memory", Function::new(ctx.clone(), memory)?)?;
+    host_functions.set("memory", Function::new(ctx.clone(), memory)?)?;
     let of_contract = pipe.clone();
     let contract =
         move |ctx: Ctx<'js>| ask(&ctx, &of_contract, Frame::new(Tag::Query).number(query::CONTRACT));
-    natives.set("contract", Function::new(ctx.clone(), contract)?)?;
+    host_functions.set("contract", Function::new(ctx.clone(), contract)?)?;
     let created = |ctx: Ctx<'js>, from: String, nonce: f64| {
         let from = Address::left_padding_from(&unhex(&ctx, &from)?);
         bytes(&ctx, from.create(nonce as u64))
     };
-    natives.set("created", Function::new(ctx.clone(), created)?)?;
+    host_functions.set("created", Function::new(ctx.clone(), created)?)?;
     let created2 = |ctx: Ctx<'js>, from: String, salt: String, code: String| {
         let from = Address::left_padding_from(&unhex(&ctx, &from)?);
         let salt = B256::left_padding_from(&unhex(&ctx, &salt)?);
         bytes(&ctx, from.create2(salt, keccak256(unhex(&ctx, &code)?)))
     };
-    natives.set("created2", Function::new(ctx.clone(), created2)?)?;
-    Ok(natives)
+    host_functions.set("created2", Function::new(ctx.clone(), created2)?)?;
+    Ok(host_functions)
 }
 
-/// Asks the other side; throws its refusal.
+/// Sends a query to the program; throws its refusal as an error of the script.
 fn ask<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe, query: Frame) -> Js<TypedArray<'js, u8>> {
     let exchanged = || -> io::Result<(Tag, Vec<u8>)> {
         let mut pipe = pipe.borrow_mut();

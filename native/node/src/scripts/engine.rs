@@ -1,4 +1,5 @@
-//! The program's side: starts an engine for each request, reports the run to it, and answers its questions.
+//! In the program: starts the process of an engine for each script of a request, reports the run of a transaction to it, and answers
+//! its queries of memory and state.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -20,27 +21,30 @@ use serde_json::value::RawValue;
 use super::frame::{Frame, OUT_OF_TIME, Tag, out_of_time, query};
 use super::program::EngineProgram;
 
-/// Most accounts, codes and words that the script of a request reads, as of a run.
+/// Most reads of accounts, codes and storage words by the script of a request: as many as a run may read.
 const MAX_READS: usize = rootlight::exec::MAX_KEYS;
-/// Bytes of zeros that a range of the memory may have beyond its end, as in geth.
+/// Most bytes that a script may read beyond the end of the memory, where zeros are; as in geth.
 const MAX_PADDING: usize = 1 << 20;
+/// Refusal of a query of the state at a time when the run does not pass its state.
 const NO_STATE: &str = "the state can be read in step, fault and result only";
+/// Refusal of a query of the present instruction where there is none.
 const NO_STEP: &str = "an instruction can be read in step and fault only";
 
-/// How long an engine may go on after its time, for it to say so itself.
+/// How long an engine may go on after its time before it is killed, so that it can report the end of its time itself.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Starts an engine for each script.
 #[derive(Debug)]
 pub(super) struct JsEngine {
     program: EngineProgram,
+    /// Time limit of a message's scripts.
     limit: Duration,
-    /// The time that all runs of one message share. Without it each run has the limit for itself.
+    /// The time that all runs of one message share. Without it, each run has the whole limit.
     message: Option<ScriptTime>,
 }
 
 impl JsEngine {
-    /// An engine in processes of this program. A script of it takes this much time, at most.
+    /// An engine whose processes run this program. A script takes at most `limit`.
     pub(super) fn new(program: EngineProgram, limit: Duration) -> Self {
         Self { program, limit, message: None }
     }
@@ -61,8 +65,8 @@ impl ScriptEngine for JsEngine {
     }
 }
 
-/// The time of a message's scripts. A light client begins a script anew after each exchange with its upstreams; all of its
-/// runs share the time.
+/// The time of a message's scripts. A light client runs a script anew after each exchange with its upstreams; all these runs share the
+/// time.
 #[derive(Clone, Debug)]
 pub(super) struct ScriptTime {
     limit: Duration,
@@ -74,7 +78,7 @@ impl ScriptTime {
         Self { limit, spent: Arc::default() }
     }
 
-    /// The rest of the time.
+    /// The rest of the time; an error if none is left.
     pub(super) fn left(&self) -> Result<Duration, ScriptError> {
         let left = self.limit.saturating_sub(*lock(&self.spent));
         if left.is_zero() { Err(ScriptError(out_of_time(self.limit))) } else { Ok(left) }
@@ -90,15 +94,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The process of an engine. It ends with its time even if it is stopped from outside, so that nothing waits for it forever.
+/// The process of an engine. A watching thread kills it after its time, so that no thread waits for it forever.
 struct EngineProcess {
     child: Arc<Mutex<Child>>,
+    /// Whether the watching thread has killed it.
     is_overdue: Arc<AtomicBool>,
-    /// Ends the watch when it is dropped.
+    /// Ends the watching thread when it is dropped.
     _watched: Sender<()>,
 }
 
 impl EngineProcess {
+    /// Watches a process, which is killed after `patience`.
     fn watched(child: Child, patience: Duration) -> io::Result<Self> {
         let (watched, ended) = channel();
         let child = Arc::new(Mutex::new(child));
@@ -117,7 +123,7 @@ impl EngineProcess {
     /// Whether the engine has ended because its time was over.
     fn is_out_of_time(&self) -> bool {
         let mut child = lock(&self.child);
-        // An engine that ended its output, or sent bytes that are no message, sends nothing more.
+        // An engine that has closed its output, or sent bytes that are no frame, is of no more use.
         let _ = child.try_wait().map(|status| status.is_none().then(|| child.kill()));
         let ended = child.wait().is_ok_and(|status| status.code() == Some(OUT_OF_TIME.into()));
         ended || self.is_overdue.load(Ordering::SeqCst)
@@ -132,10 +138,11 @@ impl Drop for EngineProcess {
     }
 }
 
-/// The ends of an engine's input and output.
+/// The connection to an engine: `input` reads its output, `output` writes its input.
 pub(super) struct Link {
     input: Box<dyn Read>,
     output: Box<dyn Write>,
+    /// `None` for an engine in this process.
     process: Option<EngineProcess>,
 }
 
@@ -181,9 +188,9 @@ impl Link {
     }
 }
 
-/// The data that a script can read at present.
+/// The data that a script can query during the present report.
 #[derive(Default)]
-struct Sight<'a> {
+struct QueryableData<'a> {
     step: Option<&'a ScriptStep<'a>>,
     state: Option<&'a mut dyn LiveState>,
 }
@@ -193,7 +200,9 @@ pub(super) struct JsRun {
     link: Link,
     begun: Instant,
     time: ScriptTime,
+    /// The rules of the present transaction's block.
     rules: Option<RuleSet>,
+    /// Number of reads of the state so far.
     reads: usize,
 }
 
@@ -209,7 +218,7 @@ impl JsRun {
         Ok(run)
     }
 
-    /// Why the engine does not answer.
+    /// The error after the engine has not answered.
     fn lost(&mut self, error: &io::Error) -> ScriptError {
         ScriptError(match self.link.is_out_of_time() {
             true => out_of_time(self.time.limit),
@@ -217,8 +226,8 @@ impl JsRun {
         })
     }
 
-    /// Tells the engine, and answers its questions until it is done.
-    fn ask(&mut self, frame: &Frame, mut sight: Sight<'_>) -> Result<Frame, ScriptError> {
+    /// Sends a report to the engine, and answers its queries until it has taken the report.
+    fn ask(&mut self, frame: &Frame, mut data: QueryableData<'_>) -> Result<Frame, ScriptError> {
         let mut frame = frame.clone();
         loop {
             let sent = self.link.send(&frame);
@@ -229,7 +238,7 @@ impl JsRun {
                     return Err(ScriptError(got.take_text().map_err(|error| self.lost(&error))?));
                 }
                 _ => {
-                    frame = match self.answer(&mut got, &mut sight).map_err(|error| self.lost(&error))? {
+                    frame = match self.answer(&mut got, &mut data).map_err(|error| self.lost(&error))? {
                         Ok(answer) => Frame::new(Tag::Answer).bytes(&answer),
                         Err(refusal) => Frame::new(Tag::Refusal).text(&refusal),
                     };
@@ -238,8 +247,12 @@ impl JsRun {
         }
     }
 
-    /// Answers a question; the outer error is that of a question that makes no sense.
-    fn answer(&mut self, asked: &mut Frame, sight: &mut Sight<'_>) -> io::Result<Result<Vec<u8>, String>> {
+    /// Answers a query. The inner error is a refusal for the script; the outer one means that the engine does not keep to the protocol.
+    fn answer(
+        &mut self,
+        asked: &mut Frame,
+        data: &mut QueryableData<'_>,
+    ) -> io::Result<Result<Vec<u8>, String>> {
         let kind = asked.take_number()?;
         if kind == query::NATIVE {
             let address = Address::from(asked.take_array::<20>()?);
@@ -247,13 +260,13 @@ impl JsRun {
             return Ok(Ok(vec![u8::from(native)]));
         }
         if matches!(kind, query::MEMORY | query::CONTRACT) {
-            let Some(step) = sight.step else { return Ok(Err(NO_STEP.into())) };
+            let Some(step) = data.step else { return Ok(Err(NO_STEP.into())) };
             return match kind {
                 query::MEMORY => Ok(memory(step.memory, asked.take_number()?, asked.take_number()?)),
                 _ => Ok(Ok(contract(step))),
             };
         }
-        let Some(state) = &mut sight.state else { return Ok(Err(NO_STATE.into())) };
+        let Some(state) = &mut data.state else { return Ok(Err(NO_STATE.into())) };
         self.reads = self.reads.saturating_add(1);
         if self.reads > MAX_READS {
             return Ok(Err(format!("a script reads the state at most {MAX_READS} times")));
@@ -282,17 +295,19 @@ fn memory(memory: &[u8], begin: u64, end: u64) -> Result<Vec<u8>, String> {
     let Some((begin, end)) = range.filter(|(begin, end)| begin <= end && *end <= most) else {
         return Err(format!("memory of {} bytes was read from {begin} to {end}", memory.len()));
     };
-    let held = memory.get(begin.min(memory.len())..end.min(memory.len())).unwrap_or_default();
-    let mut range = held.to_vec();
+    let present = memory.get(begin.min(memory.len())..end.min(memory.len())).unwrap_or_default();
+    let mut range = present.to_vec();
     range.resize(end.saturating_sub(begin), 0);
     Ok(range)
 }
 
+/// The answer to [`query::CONTRACT`], which the prelude cuts by offsets.
 fn contract(step: &ScriptStep<'_>) -> Vec<u8> {
     let value = step.value.to_be_bytes::<32>();
     [step.caller.as_slice(), step.contract.as_slice(), &value, step.input].concat()
 }
 
+/// The report of an instruction. `prelude.js` names the numbers in this order.
 fn step_frame(tag: Tag, step: &ScriptStep<'_>) -> Frame {
     let stack: Vec<u8> = step.stack.iter().flat_map(|word| word.to_be_bytes::<32>()).collect();
     let numbers = [
@@ -317,17 +332,20 @@ impl Drop for JsRun {
 impl ScriptRun for JsRun {
     fn start(&mut self, rules: RuleSet) -> Result<ScriptHooks, ScriptError> {
         self.rules = Some(rules);
-        let mut done = self.ask(&Frame::new(Tag::Start), Sight::default())?;
+        let mut done = self.ask(&Frame::new(Tag::Start), QueryableData::default())?;
         let hooks = done.take_number().map_err(|error| self.lost(&error))?;
+        // The bits are those that `load` of the prelude returns.
         Ok(ScriptHooks { steps: hooks & 1 != 0, frames: hooks & 2 != 0 })
     }
 
     fn step(&mut self, step: &ScriptStep<'_>, state: &mut dyn LiveState) -> Result<(), ScriptError> {
-        self.ask(&step_frame(Tag::Step, step), Sight { step: Some(step), state: Some(state) }).map(drop)
+        self.ask(&step_frame(Tag::Step, step), QueryableData { step: Some(step), state: Some(state) })
+            .map(drop)
     }
 
     fn fault(&mut self, step: &ScriptStep<'_>, state: &mut dyn LiveState) -> Result<(), ScriptError> {
-        self.ask(&step_frame(Tag::Fault, step), Sight { step: Some(step), state: Some(state) }).map(drop)
+        self.ask(&step_frame(Tag::Fault, step), QueryableData { step: Some(step), state: Some(state) })
+            .map(drop)
     }
 
     fn enter(&mut self, frame: &ScriptFrame<'_>) -> Result<(), ScriptError> {
@@ -337,7 +355,7 @@ impl ScriptRun for JsRun {
             Frame::new(Tag::Enter).text(frame.kind).bytes(frame.from.as_slice()).bytes(to.as_slice());
         let message =
             message.bytes(frame.input).number(frame.gas).optional(value.as_ref().map(|value| &value[..]));
-        self.ask(&message, Sight::default()).map(drop)
+        self.ask(&message, QueryableData::default()).map(drop)
     }
 
     fn exit(&mut self, close: &FrameClose) -> Result<(), ScriptError> {
@@ -346,7 +364,7 @@ impl ScriptRun for JsRun {
             None => "execution reverted".into(),
         });
         let frame = Frame::new(Tag::Exit).number(close.gas_used).bytes(&close.output);
-        self.ask(&frame.optional(error.as_deref().map(str::as_bytes)), Sight::default()).map(drop)
+        self.ask(&frame.optional(error.as_deref().map(str::as_bytes)), QueryableData::default()).map(drop)
     }
 
     fn result(
@@ -369,7 +387,7 @@ impl ScriptRun for JsRun {
             }
             None => frame.optional(None),
         };
-        let mut done = self.ask(&frame, Sight { step: None, state: Some(state) })?;
+        let mut done = self.ask(&frame, QueryableData { step: None, state: Some(state) })?;
         let json = done.take_text().map_err(|error| self.lost(&error))?;
         serde_json::from_str(&json).map_err(|_| ScriptError("the result is not JSON".into()))
     }

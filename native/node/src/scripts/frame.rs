@@ -1,15 +1,16 @@
-//! Messages between a program and the engine of its script.
+//! Frames: the messages between the program and the process of an engine, over the engine's standard input and output. The program
+//! sends reports; the engine answers each with `Done` or `Failed`, and may send queries before.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// Most bytes of a message: the largest result, and more than the memory of any call.
+/// Most bytes of a message: more than the largest result and than the memory of any call.
 const MAX_FRAME: usize = 16 << 20;
 
 /// The exit code of an engine whose time is over.
 pub(super) const OUT_OF_TIME: u8 = 124;
 
-/// The error that a caller reads then.
+/// The error that a caller reads after the time of a script is over.
 pub(super) fn out_of_time(limit: Duration) -> String {
     format!("the script took longer than {} ms", limit.as_millis())
 }
@@ -18,7 +19,7 @@ pub(super) fn out_of_time(limit: Duration) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Tag {
-    /// The script, its options, and in milliseconds the time that is left of a message's and the whole of it.
+    /// The script, its options, the time that is left of the message's time, and the whole time, both in milliseconds.
     Begin,
     /// A transaction begins.
     Start,
@@ -32,19 +33,20 @@ pub(super) enum Tag {
     Exit,
     /// The transaction has ended.
     Result,
-    /// The engine's answer to each of these.
+    /// The engine has taken the report before.
     Done,
-    /// Why there is none.
+    /// The script failed; the text is the reason.
     Failed,
-    /// A question of the script about the present instruction or state.
+    /// A query of the script about the present instruction or state ([`query`]).
     Query,
-    /// The answer to a question.
+    /// The program's answer to a query.
     Answer,
-    /// Why there is none.
+    /// The reason why the program does not answer a query.
     Refusal,
 }
 
 impl Tag {
+    /// In the order of their numbers, so that a byte is an index.
     const ALL: [Self; 12] = [
         Self::Begin,
         Self::Start,
@@ -61,7 +63,7 @@ impl Tag {
     ];
 }
 
-/// A query of a script.
+/// The kinds of queries, the first number of a query.
 pub(super) mod query {
     /// Whether an account exists, its nonce and its balance.
     pub(in crate::scripts) const ACCOUNT: u64 = 1;
@@ -82,6 +84,7 @@ pub(super) mod query {
 pub(super) struct Frame {
     pub(super) tag: Tag,
     body: Vec<u8>,
+    /// Position up to which the body was read.
     read: usize,
 }
 
@@ -90,22 +93,25 @@ impl Frame {
         Self { tag, body: Vec::new(), read: 0 }
     }
 
+    /// Appends a number.
     pub(super) fn number(mut self, number: u64) -> Self {
         self.body.extend(number.to_le_bytes());
         self
     }
 
+    /// Appends bytes with their length.
     pub(super) fn bytes(mut self, bytes: &[u8]) -> Self {
         self.body.extend((bytes.len() as u64).to_le_bytes());
         self.body.extend_from_slice(bytes);
         self
     }
 
+    /// Appends a text in UTF-8 as bytes.
     pub(super) fn text(self, text: &str) -> Self {
         self.bytes(text.as_bytes())
     }
 
-    /// A value that may be missing: a list of none or one.
+    /// Appends a value that may be missing: the number 1 and the value, or the number 0.
     pub(super) fn optional(self, bytes: Option<&[u8]>) -> Self {
         match bytes {
             Some(bytes) => self.number(1).bytes(bytes),
@@ -113,6 +119,7 @@ impl Frame {
         }
     }
 
+    /// Reads the next `count` bytes.
     fn take(&mut self, count: usize) -> io::Result<&[u8]> {
         let start = self.read;
         let end = start.saturating_add(count);
@@ -144,7 +151,7 @@ impl Frame {
         if self.take_number()? == 0 { Ok(None) } else { self.take_bytes().map(Some) }
     }
 
-    /// Sends the message.
+    /// Sends the message: the length of the body (8 bytes, little-endian), the tag and the body.
     pub(super) fn send(&self, to: &mut dyn Write) -> io::Result<()> {
         if self.body.len() > MAX_FRAME {
             return Err(io::ErrorKind::InvalidData.into());

@@ -1,8 +1,15 @@
 //! Tracers in JavaScript, with the feature `js-tracers`.
 //!
-//! Each script runs in a process started from [`EngineProgram`]; without one, scripts are refused, because a library cannot know
-//! what its program does when it is started again. A process, because QuickJS checks the time only between instructions and one
-//! built-in call can take hours: killing it ends the script and frees its memory.
+//! Each script runs in a process of its own, started from [`EngineProgram`]. Without such a program scripts are refused, because a
+//! library cannot know what its program does when it is started again. A thread would not do, because QuickJS checks the time only
+//! between instructions and one built-in call can take hours: killing a process ends the script and frees its memory.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `engine` | in the program: starts processes, reports the run, answers queries |
+//! | `process`, `context`, `prelude.js` | in the process: its loop and rights; the tracing; the objects that scripts see |
+//! | `frame`, `program_pipe` | the messages between the two |
+//! | `program` | the program to start |
 
 #[cfg(feature = "js-tracers")]
 mod context;

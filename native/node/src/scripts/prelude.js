@@ -1,13 +1,15 @@
-// The objects and functions that tracers in geth's form expect. `host` asks the program about the run.
+// The objects and functions that tracers in geth's form expect, and the functions that report a run to a tracer. `context.rs` evaluates
+// this file for each transaction and calls the function with `host`, whose functions query the program about the run.
 (function (host) {
   'use strict';
 
-  // A trace depends on the run alone: scripts have no clock, and the same random numbers in each run.
+  // A trace depends on the run alone: scripts have no clock, and the same random numbers in each run. The numbers are those of C++'s
+  // minstd_rand, scaled to the range from 0 to 1.
   delete globalThis.Date;
-  let drawn = 1;
+  let randomState = 1;
   Math.random = () => {
-    drawn = (drawn * 48271) % 2147483647;
-    return drawn / 2147483647;
+    randomState = (randomState * 48271) % 2147483647;
+    return randomState / 2147483647;
   };
 
   const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
@@ -18,11 +20,11 @@
     return text;
   }
 
-  /** The bytes of an array, or, if `text` allows it, of hexadecimal digits. */
-  function bytesOf(value, text) {
+  /** The bytes of an array, or, if `allowsText`, of hexadecimal digits. Another text has no bytes. */
+  function bytesOf(value, allowsText) {
     if (value instanceof Uint8Array) return value;
     if (Array.isArray(value)) return Uint8Array.from(value);
-    if (text && typeof value === 'string') {
+    if (allowsText && typeof value === 'string') {
       let digits = value.replace(/^0x/i, '');
       if (digits.length % 2 === 1) digits = `0${digits}`;
       if (!/^[0-9a-f]*$/i.test(digits)) return new Uint8Array(0);
@@ -31,16 +33,16 @@
     throw new TypeError('invalid buffer type');
   }
 
-  /** The last `size` bytes, with zeros in front of fewer. */
+  /** The last `size` bytes; shorter ones get zeros in front. */
   function fitted(bytes, size) {
     const fit = new Uint8Array(size);
-    const kept = bytes.length > size ? bytes.subarray(bytes.length - size) : bytes;
-    fit.set(kept, size - kept.length);
+    const last = bytes.length > size ? bytes.subarray(bytes.length - size) : bytes;
+    fit.set(last, size - last.length);
     return fit;
   }
 
   const addressHex = (value) => hexOf(fitted(bytesOf(value, false), 20));
-  const whole = (value, name) => {
+  const wholeNumber = (value, name) => {
     const number = Number(value);
     if (!Number.isSafeInteger(number)) throw new RangeError(`${name} is not a whole number`);
     return number;
@@ -48,7 +50,8 @@
 
   // --- Large numbers -------------------------------------------------------------------------------------------
 
-  function native(value, radix) {
+  /** The BigInt of a number, a text or a large number, as the library big-integer reads it. */
+  function toBigInt(value, radix) {
     if (value instanceof Large) return value.value;
     if (typeof value === 'bigint') return value;
     if (value === undefined) return 0n;
@@ -67,25 +70,26 @@
   }
 
   const absolute = (value) => (value < 0n ? -value : value);
-  const order = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
-  function divisor(one, other) {
+  const compareValues = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+  function greatestDivisor(one, other) {
     let [left, right] = [absolute(one), absolute(other)];
     while (right !== 0n) [left, right] = [right, left % right];
     return left;
   }
 
+  /** A large number with the methods of the library big-integer, which geth gives to tracers as `bigInt`. */
   class Large {
     constructor(value) { this.value = value; }
-    add(other) { return new Large(this.value + native(other)); }
-    subtract(other) { return new Large(this.value - native(other)); }
-    multiply(other) { return new Large(this.value * native(other)); }
-    divide(other) { return new Large(this.value / native(other)); }
-    mod(other) { return new Large(this.value % native(other)); }
+    add(other) { return new Large(this.value + toBigInt(other)); }
+    subtract(other) { return new Large(this.value - toBigInt(other)); }
+    multiply(other) { return new Large(this.value * toBigInt(other)); }
+    divide(other) { return new Large(this.value / toBigInt(other)); }
+    mod(other) { return new Large(this.value % toBigInt(other)); }
     divmod(other) { return { quotient: this.divide(other), remainder: this.mod(other) }; }
-    pow(other) { return new Large(this.value ** native(other)); }
+    pow(other) { return new Large(this.value ** toBigInt(other)); }
     modPow(exponent, modulus) {
-      const by = native(modulus);
-      let [result, base, left] = [1n, this.value % by, native(exponent)];
+      const by = toBigInt(modulus);
+      let [result, base, left] = [1n, this.value % by, toBigInt(exponent)];
       for (; left > 0n; left >>= 1n, base = (base * base) % by) if (left & 1n) result = (result * base) % by;
       return new Large(result % by);
     }
@@ -94,15 +98,15 @@
     abs() { return new Large(absolute(this.value)); }
     next() { return new Large(this.value + 1n); }
     prev() { return new Large(this.value - 1n); }
-    and(other) { return new Large(this.value & native(other)); }
-    or(other) { return new Large(this.value | native(other)); }
-    xor(other) { return new Large(this.value ^ native(other)); }
+    and(other) { return new Large(this.value & toBigInt(other)); }
+    or(other) { return new Large(this.value | toBigInt(other)); }
+    xor(other) { return new Large(this.value ^ toBigInt(other)); }
     not() { return new Large(~this.value); }
-    shiftLeft(other) { return new Large(this.value << native(other)); }
-    shiftRight(other) { return new Large(this.value >> native(other)); }
+    shiftLeft(other) { return new Large(this.value << toBigInt(other)); }
+    shiftRight(other) { return new Large(this.value >> toBigInt(other)); }
     bitLength() { return new Large(BigInt(this.value === 0n ? 0 : absolute(this.value).toString(2).length)); }
-    compare(other) { return order(this.value, native(other)); }
-    compareAbs(other) { return order(absolute(this.value), absolute(native(other))); }
+    compare(other) { return compareValues(this.value, toBigInt(other)); }
+    compareAbs(other) { return compareValues(absolute(this.value), absolute(toBigInt(other))); }
     equals(other) { return this.compare(other) === 0; }
     notEquals(other) { return this.compare(other) !== 0; }
     greater(other) { return this.compare(other) > 0; }
@@ -115,7 +119,7 @@
     isPositive() { return this.value > 0n; }
     isEven() { return (this.value & 1n) === 0n; }
     isOdd() { return (this.value & 1n) === 1n; }
-    isDivisibleBy(other) { return native(other) !== 0n && this.value % native(other) === 0n; }
+    isDivisibleBy(other) { return toBigInt(other) !== 0n && this.value % toBigInt(other) === 0n; }
     toJSNumber() { return Number(this.value); }
     valueOf() { return Number(this.value); }
     toString(radix) { return this.value.toString(radix === undefined ? 10 : Number(radix)); }
@@ -127,15 +131,15 @@
   };
   for (const [alias, name] of Object.entries(ALIASES)) Large.prototype[alias] = Large.prototype[name];
 
-  const bigInt = (value, radix) => new Large(native(value, radix));
+  const bigInt = (value, radix) => new Large(toBigInt(value, radix));
   Object.assign(bigInt, {
     zero: new Large(0n),
     one: new Large(1n),
     minusOne: new Large(-1n),
     isInstance: (value) => value instanceof Large,
-    max: (one, other) => (native(one) > native(other) ? bigInt(one) : bigInt(other)),
-    min: (one, other) => (native(one) < native(other) ? bigInt(one) : bigInt(other)),
-    gcd: (one, other) => new Large(divisor(native(one), native(other))),
+    max: (one, other) => (toBigInt(one) > toBigInt(other) ? bigInt(one) : bigInt(other)),
+    min: (one, other) => (toBigInt(one) < toBigInt(other) ? bigInt(one) : bigInt(other)),
+    gcd: (one, other) => new Large(greatestDivisor(toBigInt(one), toBigInt(other))),
     lcm: (one, other) => bigInt(one).abs().multiply(bigInt(other).abs()).divide(bigInt.gcd(one, other)),
   });
 
@@ -149,7 +153,7 @@
     toHex: (value) => `0x${hexOf(bytesOf(value, false))}`,
     toWord: (value) => fitted(bytesOf(value, true), 32),
     toAddress: (value) => fitted(bytesOf(value, true), 20),
-    toContract: (from, nonce) => host.created(hexOf(fitted(bytesOf(from, true), 20)), whole(nonce, 'nonce')),
+    toContract: (from, nonce) => host.created(hexOf(fitted(bytesOf(from, true), 20)), wholeNumber(nonce, 'nonce')),
     toContract2: (from, salt, code) =>
       host.created2(hexOf(fitted(bytesOf(from, true), 20)), hexOf(fitted(bytesOf(salt, true), 32)), hexOf(bytesOf(code, true))),
     isPrecompiled: (value) => host.native(hexOf(fitted(bytesOf(value, true), 20)))[0] === 1,
@@ -162,36 +166,38 @@
     },
   });
 
-  // --- What scripts are told -----------------------------------------------------------------------------------
+  // --- What scripts can read -----------------------------------------------------------------------------------
 
+  // The positions of an instruction's numbers, in the order of `step_frame` in engine.rs.
   const [OPCODE, PC, GAS, COST, DEPTH, REFUND, MEMORY] = [0, 1, 2, 3, 4, 5, 6];
-  let now = { numbers: new Float64Array(7), name: '', error: undefined, stack: new Uint8Array(0) };
+  // The instruction of the present report.
+  let current = { numbers: new Float64Array(7), name: '', error: undefined, stack: new Uint8Array(0) };
 
   const memory = (begin, end) => {
-    const [from, to] = [whole(begin, 'begin'), whole(end, 'end')];
+    const [from, to] = [wholeNumber(begin, 'begin'), wholeNumber(end, 'end')];
     if (from < 0 || to < from) throw new RangeError(`memory was read from ${from} to ${to}`);
     return from === to ? new Uint8Array(0) : host.memory(from, to);
   };
   const log = {
     op: {
-      toNumber: () => now.numbers[OPCODE],
-      toString: () => now.name,
-      isPush: () => now.numbers[OPCODE] >= 0x5f && now.numbers[OPCODE] <= 0x7f,
+      toNumber: () => current.numbers[OPCODE],
+      toString: () => current.name,
+      isPush: () => current.numbers[OPCODE] >= 0x5f && current.numbers[OPCODE] <= 0x7f,
     },
     stack: {
-      length: () => now.stack.length / 32,
+      length: () => current.stack.length / 32,
       peek: (index) => {
-        const end = now.stack.length - 32 * whole(index, 'index');
-        if (end < 32 || index < 0) throw new RangeError(`word ${index} of a stack of ${now.stack.length / 32} was read`);
-        return largeOf(now.stack.subarray(end - 32, end));
+        const end = current.stack.length - 32 * wholeNumber(index, 'index');
+        if (end < 32 || index < 0) throw new RangeError(`word ${index} of a stack of ${current.stack.length / 32} was read`);
+        return largeOf(current.stack.subarray(end - 32, end));
       },
     },
     memory: {
-      length: () => now.numbers[MEMORY],
+      length: () => current.numbers[MEMORY],
       slice: memory,
       getUint: (offset) => {
-        const start = whole(offset, 'offset');
-        if (start < 0 || start + 32 > now.numbers[MEMORY]) throw new RangeError(`memory was read at ${start}`);
+        const start = wholeNumber(offset, 'offset');
+        if (start < 0 || start + 32 > current.numbers[MEMORY]) throw new RangeError(`memory was read at ${start}`);
         return largeOf(memory(start, start + 32));
       },
     },
@@ -201,12 +207,12 @@
       getValue: () => largeOf(host.contract().slice(40, 72)),
       getInput: () => host.contract().slice(72),
     },
-    getPC: () => now.numbers[PC],
-    getGas: () => now.numbers[GAS],
-    getCost: () => now.numbers[COST],
-    getDepth: () => now.numbers[DEPTH],
-    getRefund: () => now.numbers[REFUND],
-    getError: () => now.error,
+    getPC: () => current.numbers[PC],
+    getGas: () => current.numbers[GAS],
+    getCost: () => current.numbers[COST],
+    getDepth: () => current.numbers[DEPTH],
+    getRefund: () => current.numbers[REFUND],
+    getError: () => current.error,
   };
   const db = {
     exists: (address) => host.account(addressHex(address))[0] === 1,
@@ -217,11 +223,11 @@
   };
 
   let tracer, hooks;
-  const take = (numbers, name, error, stack) => {
-    now = { numbers, name, error: error ?? undefined, stack };
+  const setCurrent = (numbers, name, error, stack) => {
+    current = { numbers, name, error: error ?? undefined, stack };
   };
   return {
-    /** Takes the script's object. Returns 1 if it has `step`, plus 2 if it has `enter` and `exit`. */
+    /** Takes the script's object, and calls its `setup`. Returns 1 if it has `step`, plus 2 if it has `enter` and `exit`. */
     load(given, config) {
       tracer = given;
       if (tracer === null || typeof tracer !== 'object') throw new TypeError('the script is not an object with functions');
@@ -237,11 +243,11 @@
       return (hooks.step === undefined ? 0 : 1) + (hooks.enter === undefined ? 0 : 2);
     },
     step(numbers, name, error, stack) {
-      take(numbers, name, error, stack);
+      setCurrent(numbers, name, error, stack);
       hooks.step.call(tracer, log, db);
     },
     fault(numbers, name, error, stack) {
-      take(numbers, name, error, stack);
+      setCurrent(numbers, name, error, stack);
       hooks.fault.call(tracer, log, db);
     },
     enter(kind, from, to, input, gas, value) {

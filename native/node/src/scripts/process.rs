@@ -1,4 +1,4 @@
-//! The engine's side: reads messages and traces one transaction after the other.
+//! In the engine's process: gives up rights, reads the script, and traces one transaction after the other until the input ends.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -14,12 +14,12 @@ use super::context;
 use super::frame::{Frame, OUT_OF_TIME, Tag};
 use super::program_pipe::{ProgramPipe, StartedScript};
 
-/// Bytes of the stack of the thread that runs scripts: several times what the engine lets them use.
+/// Bytes of the stack of the thread that runs scripts: several times the limit that QuickJS checks.
 const STACK: usize = 16 << 20;
-/// How long a script may go on after its time, for the engine to say so itself.
+/// How long a script may go on after its time before the process exits, so that QuickJS can report the end of the time.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Bytes of the address space of this process, in which the engine's heap has 64 MiB: a bound for faults of the engine.
+/// Bytes of the address space of this process. The heap of a script has 64 MiB of it; the limit bounds memory if QuickJS has a fault.
 #[cfg(unix)]
 const ADDRESS_SPACE: u64 = 1 << 30;
 
@@ -38,17 +38,17 @@ pub fn run_engine_process() -> ExitCode {
     }
 }
 
-/// Gives up what a script that got hold of this process could use: opening files and connections, memory, rights of other
+/// Gives up what a script that breaks out of QuickJS could use: opening files and connections, memory, and the rights of other
 /// programs.
 #[cfg(unix)]
 fn give_up_rights() -> io::Result<()> {
     let limit = |resource, most| {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).map_err(io::Error::from)
     };
-    // Input, output and errors are open.
+    // Standard input, output and error are open, so no further file can be opened.
     limit(Resource::Nofile, 3)?;
     limit(Resource::Core, 0)?;
-    // Some systems do not limit addresses.
+    // Some systems have no limit of the address space.
     let _ = limit(Resource::As, ADDRESS_SPACE);
     #[cfg(target_os = "linux")]
     rustix::thread::set_no_new_privs(true)?;
@@ -87,7 +87,7 @@ pub(super) fn serve(input: impl Read + 'static, output: impl Write + 'static, ex
     }
 }
 
-/// Ends the process after this time, whatever the script does then.
+/// Ends the process after this time, even inside a built-in call of QuickJS.
 fn exit_after(limit: Duration) -> io::Result<()> {
     let end = move || {
         thread::sleep(limit);

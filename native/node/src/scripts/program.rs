@@ -1,4 +1,4 @@
-//! The program whose processes are the engines of scripts.
+//! Names the program that is started as the engine of a script.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The argument with which [`EngineProgram::this`] starts the present program.
 pub const ENGINE: &str = "--script-engine";
 
-/// A program that is started for each script and calls `scripts::run_engine_process` then.
+/// A program that is started for each script, and then calls `scripts::run_engine_process`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "js-tracers"), allow(dead_code, reason = "no script is started"))]
 pub struct EngineProgram {

@@ -1,16 +1,19 @@
-//! The engine's pipe to the program that started it, and the script that came over it.
+//! In the engine's process: the pipe to the program that started it, and the script that the program has sent.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use super::frame::Frame;
 
-/// A script with its options, the time limit of all runs of its message, and when the rest of that time ends.
+/// A script and its time.
 #[derive(Clone, Debug)]
 pub(super) struct StartedScript {
     pub(super) source: String,
+    /// The options of the script, in JSON.
     pub(super) config: String,
+    /// The time limit of all scripts of its message, for errors.
     pub(super) limit: Duration,
+    /// When the rest of that time is over.
     pub(super) end: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! Asks the node to write its newest states to disk.
+//! Asks the node at intervals to write its newest states to disk (`rootlight sidecar --flush`), where the sidecar reads them.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use super::state::SidecarState;
 
-/// Calls `rsk_flush` of the node once in an interval, if the state of its head is not on disk yet, until the service is gone.
+/// Calls `rsk_flush` of the node once in an interval, if the state of its head is not on disk yet, until the service is dropped.
 pub(super) async fn run(service: Weak<SidecarState>, interval: Duration) {
     let mut warned = false;
     loop {

@@ -1,5 +1,5 @@
-//! The node as callers share it: each has a few places for questions at a time, and those whose calls the node does not
-//! answer have few together. A node goes on running a request after its caller has stopped waiting.
+//! Limits the requests that callers have at the operator's node at the same time: each caller has a few permits, and callers whose
+//! requests the node left unanswered have few together, because a node goes on running a request after its caller has stopped waiting.
 
 use std::sync::Arc;
 
@@ -9,9 +9,11 @@ use rootlight_limits::budget::Reservation;
 use rootlight_limits::request_permits::{PermitLimits, RequestPermit, RequestPermits};
 use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
 
-/// Places for questions of callers. A node runs some tens of requests at a time.
-const SIZES: PermitLimits = PermitLimits { all: 32, each: 8, doubtful: 4 };
+/// Most requests at the same time: of all callers, of each, and of those whose requests were left unanswered together. A node runs some
+/// tens of requests at the same time.
+const LIMITS: PermitLimits = PermitLimits { all: 32, each: 8, doubtful: 4 };
 
+/// The operator's node, with permits for callers' requests.
 pub(super) struct LimitedNode {
     node: SharedUpstream,
     permits: Arc<RequestPermits>,
@@ -19,10 +21,10 @@ pub(super) struct LimitedNode {
 
 impl LimitedNode {
     pub(super) fn new(node: SharedUpstream) -> Self {
-        Self { node, permits: RequestPermits::new(SIZES) }
+        Self { node, permits: RequestPermits::new(LIMITS) }
     }
 
-    /// Waits for a place, if a caller asks: `Ok(None)` for the program's own questions.
+    /// Waits for a permit, if the request is of a caller: `Ok(None)` for the program's own requests.
     async fn enter(&self) -> Result<Option<RequestPermit>, UpstreamError> {
         if asker().is_none() {
             return Ok(None);
@@ -33,7 +35,7 @@ impl LimitedNode {
     }
 }
 
-/// Notes whether the node left a caller's question unanswered.
+/// Notes whether the node left a caller's request unanswered.
 fn leave(permit: Option<RequestPermit>, results: &[UpstreamResult]) {
     let unanswered = results.iter().any(|result| matches!(result, Err(UpstreamError::Timeout(_))));
     if let Some(permit) = permit.filter(|_| unanswered) {

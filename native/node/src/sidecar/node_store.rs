@@ -1,8 +1,8 @@
-//! The files of a sidecar's node, as the sidecar reads them.
+//! The interface of the node's trie files. `crate::rskj_store` implements it for rskj.
 
 use rootlight::trie::TrieStore;
 
-/// The trie nodes of a full node that goes on writing them.
+/// The trie nodes in the files of a full node, which writes further ones meanwhile.
 pub trait NodeStore: TrieStore + 'static {
     /// Makes readable what the node has written since the last call.
     ///
@@ -10,6 +10,6 @@ pub trait NodeStore: TrieStore + 'static {
     /// The database's error message. What was readable before can still be read.
     fn catch_up(&self) -> Result<(), String>;
 
-    /// A number that changes when there is more to read.
+    /// A number that changes when [`Self::catch_up`] has made new data readable.
     fn version(&self) -> u64;
 }

@@ -1,4 +1,4 @@
-//! The node's chain and its states, as peers read them.
+//! The node's chain and its states, as the server for peers reads them (`rootlight sidecar --p2p-port`).
 
 use std::sync::Arc;
 
@@ -33,11 +33,12 @@ impl NodeChain {
         Self { service, network: Arc::new(network), runtime: Handle::current(), submitter }
     }
 
+    /// Reads the verified chain.
     fn verified<T>(&self, read: impl FnOnce(&ChainView) -> Option<T>) -> Option<T> {
         read(self.service.parts().light.pinned().chain()?)
     }
 
-    /// Waits for the node, while other peers have their turns. `None` if it gives no answer.
+    /// Waits for the node without the permit of the response, so that other peers are answered. `None` if the node does not answer.
     fn wait<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Option<T> {
         let fetched = wait_without_permit(&self.runtime, fetch);
         fetched.inspect_err(|error| debug!("peers: the node: {error}")).ok()
@@ -68,7 +69,7 @@ impl NodeChain {
         }
     }
 
-    /// Total difficulty up to a block that the verified chain has; without uncles that are not proven yet.
+    /// Total difficulty up to a block of the verified chain. While its uncles are not proven, it lacks their difficulty.
     fn verified_sum(&self, hash: &B256) -> Option<U256> {
         let pinned = self.service.parts().light.pinned();
         let chain = pinned.chain()?;
@@ -121,7 +122,8 @@ impl PeerChain for NodeChain {
         if found.is_empty() {
             found.extend(self.header(hash));
         }
-        // The rest by height, in few requests; on another branch than the node's own, one by one.
+        // Further headers are fetched by height, in few requests. If they are on another branch than the node's, they are fetched by hash,
+        // one by one.
         while let Some(last) = found.last().filter(|last| last.number > 0 && found.len() < count) {
             let (parent, below) = (last.parent_hash, last.number.saturating_sub(1));
             let left = u64::try_from(count.saturating_sub(found.len())).unwrap_or(u64::MAX).min(WINDOW);
@@ -153,7 +155,7 @@ impl PeerChain for NodeChain {
                 let hash = block.header.hash();
                 let sum = match before {
                     None => self.total_difficulty(hash)?,
-                    // The node changed its branch meanwhile.
+                    // The node has changed to another branch meanwhile.
                     Some((before, _)) if block.header.parent_hash != before => return None,
                     Some((_, sum)) => sum.checked_add(work(&block)?)?,
                 };
@@ -180,7 +182,7 @@ impl PeerChain for NodeChain {
         self.submitter.submit(peer, transactions);
     }
 
-    /// Nothing: the node tells its own peers.
+    /// None, because the node announces its transactions to its own peers.
     fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
         Vec::new()
     }
@@ -190,6 +192,7 @@ impl PeerChain for NodeChain {
     }
 }
 
+/// A block of the node for peers.
 fn served(block: Block) -> ServedBlock {
     ServedBlock { header: block.header.seal(), transactions: block.body.transactions, uncles: block.uncles }
 }

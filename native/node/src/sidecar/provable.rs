@@ -1,4 +1,4 @@
-//! The newest block whose state is on disk.
+//! Finds the newest block whose state the node has on disk, so that the sidecar can prove it.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
@@ -13,14 +13,20 @@ use super::NodeStore;
 #[derive(Debug)]
 pub(super) struct ProvableBlockFinder {
     store: Arc<dyn NodeStore>,
+    /// The result of the last search.
     found: Mutex<Option<ProvableBlock>>,
+    /// Locked during a search, of which there is one at a time.
     searching: Mutex<()>,
 }
 
+/// The result of a search.
 #[derive(Debug, Clone, Copy)]
 struct ProvableBlock {
+    /// The store's version ([`NodeStore::version`]).
     version: u64,
+    /// The head of the chain.
     head: BlockRef,
+    /// The newest block whose state is on disk.
     newest: Option<u64>,
 }
 
@@ -30,15 +36,15 @@ impl ProvableBlockFinder {
     }
 
     /// The number of the newest block of the pinned chain whose state is on disk; `None` if there is none from the start of
-    /// the chain on. A search reads files, so the thread's other work goes on elsewhere; who asks meanwhile learns what was
-    /// found before.
+    /// the chain on. A search reads files, so the thread's other tasks move to another thread. A call during a search returns the result
+    /// of the search before.
     pub(super) fn newest(&self, pinned: &PinnedHead) -> Option<u64> {
         let chain = pinned.chain()?;
         let (version, head) =
             (self.store.version(), BlockRef { number: chain.head().number, hash: chain.head().hash() });
         let before = *self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = before.filter(|known| (known.version, known.head) == (version, head)) {
-            return known.newest;
+        if let Some(found) = before.filter(|found| (found.version, found.head) == (version, head)) {
+            return found.newest;
         }
         let _searching = match self.searching.try_lock() {
             Ok(searching) => searching,
@@ -51,14 +57,15 @@ impl ProvableBlockFinder {
         newest
     }
 
-    /// Searches as little of the chain as what was found before allows.
+    /// Searches only blocks that the result of the search before does not exclude.
     fn search_from(&self, before: Option<ProvableBlock>, chain: &ChainView, version: u64) -> Option<u64> {
         match before {
-            // Nothing was written: a newer block is provable only if its state is one that was there before.
-            Some(known)
-                if known.version == version && chain.is_canonical(known.head.number, &known.head.hash) =>
+            // The node has written nothing since, so only blocks above the former head are searched: such a block may have a state that
+            // was on disk already.
+            Some(found)
+                if found.version == version && chain.is_canonical(found.head.number, &found.head.hash) =>
             {
-                self.search(chain, known.head.number.saturating_add(1)).or(known.newest)
+                self.search(chain, found.head.number.saturating_add(1)).or(found.newest)
             }
             Some(ProvableBlock { newest: Some(newest), .. }) => {
                 self.search(chain, newest).or_else(|| self.search(chain, chain.lowest()))
@@ -67,11 +74,11 @@ impl ProvableBlockFinder {
         }
     }
 
-    /// The newest block from `floor` on whose state is on disk.
-    fn search(&self, chain: &ChainView, floor: u64) -> Option<u64> {
+    /// The newest block from `lowest` on, itself included, whose state is on disk.
+    fn search(&self, chain: &ChainView, lowest: u64) -> Option<u64> {
         let stored = |number: &u64| {
             chain.by_number(*number).is_some_and(|header| self.store.node(&header.state_root).is_some())
         };
-        (floor..=chain.head().number).rev().find(stored)
+        (lowest..=chain.head().number).rev().find(stored)
     }
 }

@@ -1,4 +1,4 @@
-//! A sidecar as a service.
+//! The sidecar as a service: a light client of the operator's node, and the tasks that read and flush the node's states.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use super::state::SidecarState;
 use super::{NodeStore, SidecarError, flush, start};
 use crate::light::{LightOptions, LightService, OwnNode};
 
-/// Blocks between the node's head and the start of the verified chain: the whole of a flush interval, and the 4,000 blocks
-/// below a block whose fees its execution pays out, with their forks.
+/// Blocks between the node's head and the start of the verified chain. They cover the blocks between two times that the node writes its
+/// states, and the 4,000 blocks below a block whose fees its execution pays out, with their forks.
 const DEPTH: u64 = 8_192;
 
 /// Options of a sidecar.
@@ -31,8 +31,8 @@ pub struct SidecarOptions {
     pub executes: bool,
     /// How often the node is asked to write its newest states to disk, at most; `None` for never.
     pub flush: Option<Duration>,
-    /// Number of blocks between the node's head and the start of the verified chain. Blocks below are taken from the node as it
-    /// shows them.
+    /// Number of blocks between the node's head and the start of the verified chain. Blocks below are taken from the node
+    /// without proof.
     pub depth: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for SidecarOptions {
     }
 }
 
-/// Serves proofs from the store of a node, and everything else by the node itself.
+/// Serves proofs from the store of a node, and passes other requests on to the node.
 pub struct SidecarService {
     parts: Arc<SidecarState>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
@@ -77,6 +77,7 @@ impl SidecarService {
         Ok(Self { parts, tasks })
     }
 
+    /// What the tasks share.
     pub(super) fn parts(&self) -> &SidecarState {
         &self.parts
     }

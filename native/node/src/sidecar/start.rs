@@ -1,4 +1,4 @@
-//! Questions to the node at the start: its network, a block to start from, and whether the store belongs to it.
+//! The requests to the node at the start of a sidecar: its network, a block to start from, and whether the store belongs to the node.
 
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use tracing::{info, warn};
 
 use super::{NodeStore, SidecarError};
 
-/// Pause between two questions to a node that gives no answer, at first and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// Pause after the first request that the node does not answer; the pause doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Longest pause between two requests to a node that does not answer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A block as far as it is needed here.
+/// The fields of a block's JSON that the start needs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StartBlock {
@@ -24,7 +26,7 @@ struct StartBlock {
     total_difficulty: Option<U256>,
 }
 
-/// The block to start from, so many blocks below the node's head.
+/// The block to start from, `depth` blocks below the node's head.
 ///
 /// # Errors
 /// The node is on another network, or the store is not the node's.
@@ -52,8 +54,8 @@ pub(super) async fn checkpoint(
     Ok(Checkpoint { number, hash: start.hash, total_difficulty: start.total_difficulty })
 }
 
-/// Checks that the store has the state of one of several blocks of the node's chain. The newest ones may not be on disk yet,
-/// old ones may have been deleted.
+/// Checks that the store has the state of one of several blocks of the node's chain. The states of the newest blocks may not be on disk
+/// yet, and those of old blocks may have been deleted.
 async fn check_store(node: &SharedUpstream, store: &dyn NodeStore, head: u64) -> Result<(), SidecarError> {
     let mut asked: Vec<u64> =
         [0, 250, 1_000, 2_000, 5_000, 20_000, 100_000].map(|below| head.saturating_sub(below)).into();
@@ -69,6 +71,7 @@ async fn check_store(node: &SharedUpstream, store: &dyn NodeStore, head: u64) ->
     Err(SidecarError::ForeignStore(asked.join(", ")))
 }
 
+/// The error of a block that the node does not have.
 fn unusable(method: &'static str) -> SidecarError {
     SidecarError::Node { method, reason: "there is no such block".into() }
 }
@@ -84,7 +87,7 @@ async fn ask<T: DeserializeOwned>(
     method: &'static str,
     params: Value,
 ) -> Result<Option<T>, SidecarError> {
-    let (mut pause, longest) = PAUSES;
+    let mut pause = FIRST_PAUSE;
     loop {
         let error = match node.request(vec![call(method, params.clone())]).await.pop() {
             Some(Ok(raw)) => {
@@ -100,6 +103,6 @@ async fn ask<T: DeserializeOwned>(
         };
         warn!("{}: {error}; asking again in {:.1} s", node.name(), pause.as_secs_f64());
         tokio::time::sleep(pause).await;
-        pause = pause.saturating_mul(2).min(longest);
+        pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
     }
 }

@@ -1,4 +1,4 @@
-//! State that a sidecar's service and its tasks share.
+//! State that a sidecar's service shares with its tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +11,23 @@ use super::NodeStore;
 use super::provable::ProvableBlockFinder;
 use crate::light::LightService;
 
-/// State that the service shares with its tasks.
+/// The light client, the node and its store.
 pub(super) struct SidecarState {
     pub(super) light: LightService,
     pub(super) node: SharedUpstream,
     pub(super) provable: ProvableBlockFinder,
     store: Arc<dyn NodeStore>,
-    /// Whether the last attempt to catch up failed.
-    behind: AtomicBool,
+    /// Whether the last attempt to catch up with the node's files failed.
+    catch_up_failed: AtomicBool,
 }
 
 impl SidecarState {
     pub(super) fn new(light: LightService, node: SharedUpstream, store: Arc<dyn NodeStore>) -> Self {
-        let (provable, behind) = (ProvableBlockFinder::new(store.clone()), AtomicBool::new(false));
-        Self { light, node, provable, store, behind }
+        let (provable, catch_up_failed) = (ProvableBlockFinder::new(store.clone()), AtomicBool::new(false));
+        Self { light, node, provable, store, catch_up_failed }
     }
 
+    /// The trie nodes of the node's files.
     pub(super) fn store(&self) -> &dyn NodeSource {
         &*self.store
     }
@@ -42,9 +43,9 @@ impl SidecarState {
     /// Reads new data of the node. A failure is logged once.
     fn read_new_states(&self) {
         let failed = self.store.catch_up();
-        if let (Err(error), false) = (&failed, self.behind.load(Ordering::Relaxed)) {
+        if let (Err(error), false) = (&failed, self.catch_up_failed.load(Ordering::Relaxed)) {
             warn!("the node's store: {error}; what it had before is still served");
         }
-        self.behind.store(failed.is_err(), Ordering::Relaxed);
+        self.catch_up_failed.store(failed.is_err(), Ordering::Relaxed);
     }
 }

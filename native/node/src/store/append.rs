@@ -1,4 +1,4 @@
-//! Writes blocks with their states, in one transaction.
+//! Writes blocks with their states into the database, in one transaction.
 
 use alloy_primitives::B256;
 use redb::{ReadableTable as _, WriteTransaction};
@@ -20,9 +20,9 @@ pub struct States {
     pub tries: Vec<Trie>,
 }
 
-/// The settings that are written with blocks and states.
+/// What else is written in the transaction of blocks and states.
 #[derive(Default)]
-pub(super) struct AuxiliarySource<'a> {
+pub(super) struct FurtherWrites<'a> {
     /// The index, whose new rows are written.
     pub(super) index: Option<&'a StoredIndex>,
     /// The settings of a development chain.
@@ -40,16 +40,16 @@ impl ChainStore {
         states: &[States],
         head: B256,
     ) -> Result<(), ChainStoreError> {
-        self.append_with(blocks, states, head, &AuxiliarySource::default())
+        self.append_with(blocks, states, head, &FurtherWrites::default())
     }
 
-    /// As [`Self::append`], and writes more in the same transaction.
+    /// As [`Self::append`], with further writes in the same transaction.
     pub(super) fn append_with(
         &self,
         blocks: &[StoredBlock],
         states: &[States],
         head: B256,
-        beside: &AuxiliarySource<'_>,
+        further: &FurtherWrites<'_>,
     ) -> Result<(), ChainStoreError> {
         let write = self.write()?;
         for block in blocks {
@@ -59,14 +59,14 @@ impl ChainStore {
             put_states(&write, states)?;
         }
         write.open_table(META)?.insert(HEAD, head.as_slice())?;
-        if let Some(index) = beside.index {
+        if let Some(index) = further.index {
             index.write(&write, head)?;
         }
-        if let Some(settings) = beside.settings {
+        if let Some(settings) = further.settings {
             write.open_table(NOTES)?.insert(SETTINGS, settings)?;
         }
         write.commit()?;
-        if let Some(index) = beside.index {
+        if let Some(index) = further.index {
             index.written();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The database of a chain: its layout, and what is read from it.
+//! The redb database of an executed chain: opening it, checks of its layout, and all reads. `append.rs` has the writes.
 
 use std::path::Path;
 use std::sync::{Arc, RwLock};
@@ -36,15 +36,15 @@ pub struct StoredBlock {
 /// Roots of the states after a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StateRoots {
-    /// Root of the state that execution gave; `None` if that state was not kept.
+    /// Root of the state that execution gave; `None` if that state was not stored.
     pub executed: Option<B256>,
     /// Root of the state after changes by hand (such as a balance set by a development method); `None`
     /// without changes.
     pub edited: Option<B256>,
 }
 
-/// A store that its owner closes after a failed write, and opens again. Readers hold the lock only while they read,
-/// because the database cannot be opened twice.
+/// A store that its owner closes after a failed write, and opens again. Readers lock it only while they read, because the database
+/// cannot be opened again before all of them have released it.
 pub(super) type StoreSlot = RwLock<Option<ChainStore>>;
 
 /// Opens the store again after a failed write. The previous database must be closed first.
@@ -78,7 +78,7 @@ impl ChainStore {
         Box::new(move || Self::open(&folder, genesis))
     }
 
-    /// As [`Self::opener`]; a new database also keeps the timestamp of block 0, which [`Self::genesis_time`] reads.
+    /// As [`Self::opener`]; a new database also stores the timestamp of block 0, which [`Self::genesis_time`] reads.
     #[must_use]
     pub fn opener_at(folder: &Path, genesis: B256, time: u64) -> OpenStore {
         let mut open = Self::opener(folder, genesis);
@@ -92,7 +92,7 @@ impl ChainStore {
     }
 
     /// Returns the timestamp of block 0 of the chain in a folder, in seconds since 1970; `None` without a chain. Chains
-    /// without the note are from before it was kept: their block 0 has the time 0.
+    /// of older versions do not store it; their block 0 has the time 0.
     ///
     /// # Errors
     /// The file cannot be read as a database, or another process has it open.
@@ -105,7 +105,7 @@ impl ChainStore {
         let database = Database::create(&file).map_err(|error| ChainStoreError::from(error).at(&file))?;
         let notes = match database.begin_read()?.open_table(NOTES) {
             Ok(notes) => notes,
-            // The file is of a process that stopped before it wrote any table.
+            // A process that made the file stopped before it wrote a table.
             Err(TableError::TableDoesNotExist(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -121,6 +121,7 @@ impl ChainStore {
         Ok(store)
     }
 
+    /// Checks the version and the genesis of the database, or writes them into a new one.
     fn check(&self, genesis: B256) -> Result<(), ChainStoreError> {
         let write = self.write()?;
         {
@@ -157,10 +158,12 @@ impl ChainStore {
         Ok(write.commit()?)
     }
 
+    /// Begins a transaction that writes; one at a time can be open.
     pub(crate) fn write(&self) -> Result<WriteTransaction, ChainStoreError> {
         Ok(self.database.begin_write()?)
     }
 
+    /// Begins a transaction that reads the database as it is now.
     pub(crate) fn read(&self) -> Result<ReadTransaction, ChainStoreError> {
         Ok(self.database.begin_read()?)
     }
@@ -211,8 +214,7 @@ impl ChainStore {
         Ok(StoredNodes { table: self.read()?.open_table(NODES)? })
     }
 
-    /// Returns a note by its name. Notes hold what is neither a block nor a state, such as keys and the
-    /// clock.
+    /// Returns a note by its name. Notes are data that is neither a block nor a state, such as the settings of a development chain.
     ///
     /// # Errors
     /// The database cannot be read.

@@ -18,7 +18,7 @@ pub enum ChainStoreError {
     /// process, a full disk.
     #[error("database: {}", words(.0))]
     Database(#[from] Box<redb::Error>),
-    /// The same, of a file that is being opened.
+    /// An error of the database while a file was opened.
     #[error("{}: {}", path.display(), words(.source))]
     File { path: PathBuf, source: Box<redb::Error> },
     #[error(
@@ -36,7 +36,7 @@ pub enum ChainStoreError {
 }
 
 impl ChainStoreError {
-    /// Names the file that was being opened.
+    /// Adds the path of the file that was opened to an error of the database.
     pub(crate) fn at(self, path: &Path) -> Self {
         match self {
             Self::Database(source) => Self::File { path: path.to_owned(), source },

@@ -3,6 +3,12 @@
 //! All changes of one message are one database transaction, trie nodes included. After a crash the chain is
 //! therefore as it was after some complete message. A node is written once and shared by all states; nothing
 //! is removed.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `persist` | [`ChainPersistence`]: stores the changes of a chain in memory, and restores it |
+//! | `database`, `append`, `tables` | [`ChainStore`]: reads; writes; the tables |
+//! | `log_index` | [`StoredIndex`]: the index of logs |
 
 mod append;
 mod database;

@@ -1,4 +1,4 @@
-//! Keeps a local chain on disk: writes what is new after every change, and restores the chain at the start.
+//! Stores a local chain on disk: writes new blocks and states after every change, and restores the chain at the start.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::append::{AuxiliarySource, States};
+use super::append::{FurtherWrites, States};
 use super::database::{ChainStore, OpenStore, StateRoots, StoreSlot, StoredBlock, StoredNodes};
 use super::error::ChainStoreError;
 use super::log_index::StoredIndex;
@@ -58,6 +58,7 @@ pub struct ChainPersistence {
     genesis: (B256, B256),
     /// Hashes of the blocks that the store holds.
     stored_blocks: HashSet<B256>,
+    /// Hash of the stored head.
     head: B256,
     /// Root of the head's state, including changes by hand.
     head_root: B256,
@@ -67,7 +68,7 @@ pub struct ChainPersistence {
 
 impl ChainPersistence {
     /// Opens a store and restores its chain into `chain`, which holds only genesis, with the states of the
-    /// last `history` blocks. `edits` says whether states that were changed by hand are accepted.
+    /// last `history` blocks. `allows_edits` says whether states that were changed by hand are accepted.
     ///
     /// # Errors
     /// The first stored item that cannot be read or breaks a rule; everything read is checked again.
@@ -75,7 +76,7 @@ impl ChainPersistence {
         mut open: OpenStore,
         chain: &mut LocalChain,
         history: Option<u64>,
-        edits: bool,
+        allows_edits: bool,
     ) -> Result<Self, RestoreError> {
         let store = open()?;
         let (genesis, genesis_root) = (chain.head().hash(), chain.view().head_state().root());
@@ -85,15 +86,15 @@ impl ChainPersistence {
         let keep_from = history.map_or(0, |history| (blocks.len() as u64).saturating_sub(history));
         let nodes = store.nodes()?;
         let mut states =
-            StateReader { store: &store, loader: Loader::new(&nodes), nodes: &nodes, head, edits };
+            StateReader { store: &store, loader: Loader::new(&nodes), nodes: &nodes, head, allows_edits };
         if let Some(edited) = states.edited(genesis)? {
             chain.set_head_state(edited);
         }
         for (hash, block, receipts) in blocks.into_iter().rev() {
-            let kept = block.header.number >= keep_from;
-            let state = if kept { states.executed(hash, block.header.state_root)? } else { None };
+            let has_state = block.header.number >= keep_from;
+            let state = if has_state { states.executed(hash, block.header.state_root)? } else { None };
             chain.restore(block, receipts, state)?;
-            if let Some(edited) = kept.then(|| states.edited(hash)).transpose()?.flatten() {
+            if let Some(edited) = has_state.then(|| states.edited(hash)).transpose()?.flatten() {
                 chain.set_head_state(edited);
             }
             stored_blocks.insert(hash);
@@ -112,35 +113,36 @@ impl ChainPersistence {
     }
 
     /// Writes the part of the canonical chain that the store does not hold, in one transaction: new blocks
-    /// with the states that their execution gave (`settled`), and states changed by hand. `settings` are those of a
+    /// with the states that their execution gave (`block_states`), and states changed by hand. `settings` are those of a
     /// development chain.
     ///
     /// # Errors
-    /// The store cannot be written. It keeps its previous contents, and the caller must return to them.
+    /// The store cannot be written. Its contents do not change, and the caller must undo the change of the chain.
     pub fn save(
         &mut self,
         chain: &ChainSnapshot,
-        settled: Vec<BlockState>,
+        block_states: Vec<BlockState>,
         settings: Option<&Settings>,
     ) -> Result<(), ChainStoreError> {
         let index = self.index.clone();
-        self.save_with(chain, settled, settings, Some(&index))
+        self.save_with(chain, block_states, settings, Some(&index))
     }
 
-    /// Writes as a version of this program without the index does.
+    /// Writes as an older version of this program, which had no index, did.
     #[cfg(test)]
     pub(crate) fn save_without_index(
         &mut self,
         chain: &ChainSnapshot,
-        settled: Vec<BlockState>,
+        block_states: Vec<BlockState>,
     ) -> Result<(), ChainStoreError> {
-        self.save_with(chain, settled, None, None)
+        self.save_with(chain, block_states, None, None)
     }
 
+    /// Writes the new part of the chain, with the rows of an index.
     fn save_with(
         &mut self,
         chain: &ChainSnapshot,
-        settled: Vec<BlockState>,
+        block_states: Vec<BlockState>,
         settings: Option<&Settings>,
         index: Option<&StoredIndex>,
     ) -> Result<(), ChainStoreError> {
@@ -151,19 +153,19 @@ impl ChainPersistence {
             return Ok(());
         }
         self.ready()?;
-        let settled = settled.into_iter().map(|settled| (settled.block, settled.state)).collect();
+        let executed = block_states.into_iter().map(|state| (state.block, state.state)).collect();
         let new = self.new_blocks(chain)?;
         // The state of the old head may have been changed by hand before a block was mined on it.
         let old = chain.headers().by_hash(&self.head).filter(|_| self.head != head);
         let changed = old.into_iter().chain(new.iter().map(|(header, _)| header)).chain([chain.head()]);
         let states: Result<Vec<_>, _> = changed
-            .map(|header| self.states(chain, header, &settled))
+            .map(|header| self.states(chain, header, &executed))
             .filter_map(Result::transpose)
             .collect();
         let states = states?;
         let blocks: Vec<StoredBlock> = new.into_iter().map(|(_, block)| block).collect();
-        let beside = AuxiliarySource { index, settings: settings.as_deref() };
-        let written = self.store()?.append_with(&blocks, &states, head, &beside);
+        let further = FurtherWrites { index, settings: settings.as_deref() };
+        let written = self.store()?.append_with(&blocks, &states, head, &further);
         if let Err(error) = written {
             // redb requires a database to be opened again after a failed write.
             *self.store.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -232,14 +234,13 @@ impl ChainPersistence {
         &self,
         chain: &ChainSnapshot,
         header: &VerifiedHeader,
-        settled: &HashMap<B256, Trie>,
+        executed: &HashMap<B256, Trie>,
     ) -> Result<Option<States>, ChainStoreError> {
         let hash = header.hash();
-        let stored_blocks =
-            if self.stored_blocks.contains(&hash) { Some(self.stored_roots(header)?) } else { None };
-        let executed = settled.get(&hash).filter(|_| stored_blocks.is_none()).cloned();
+        let stored = if self.stored_blocks.contains(&hash) { Some(self.stored_roots(header)?) } else { None };
+        let executed = executed.get(&hash).filter(|_| stored.is_none()).cloned();
         let current = chain.state(&hash).cloned();
-        let (mut roots, mut tries) = (stored_blocks.unwrap_or_default(), Vec::new());
+        let (mut roots, mut tries) = (stored.unwrap_or_default(), Vec::new());
         match (executed, &current) {
             (Some(executed), _) => {
                 roots.executed = Some(executed.root());
@@ -247,7 +248,7 @@ impl ChainPersistence {
             }
             // The block was a side block until now. Only the head's state can be changed by hand, so its
             // state is the executed one.
-            (None, Some(current)) if stored_blocks.is_none() => roots.executed = Some(current.root()),
+            (None, Some(current)) if stored.is_none() => roots.executed = Some(current.root()),
             _ => {}
         }
         if let Some(current) = current {
@@ -255,7 +256,7 @@ impl ChainPersistence {
             roots.edited = root.filter(|_| root != roots.executed);
             tries.push(current);
         }
-        Ok((stored_blocks != Some(roots)).then_some(States { block: hash, roots, tries }))
+        Ok((stored != Some(roots)).then_some(States { block: hash, roots, tries }))
     }
 
     /// Returns the stored state roots of a block that the store holds.
@@ -263,6 +264,7 @@ impl ChainPersistence {
         let hash = header.hash();
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         let stored = store.as_ref().ok_or(ChainStoreError::Closed)?.roots(hash)?;
+        // A store of an older version has no roots, and no changes by hand: the state is that of the header.
         let named = if hash == self.genesis.0 { self.genesis.1 } else { header.state_root };
         Ok(stored.unwrap_or(StateRoots { executed: Some(named), edited: None }))
     }
@@ -300,12 +302,12 @@ struct StateReader<'a> {
     nodes: &'a StoredNodes,
     loader: Loader<'a>,
     head: B256,
-    edits: bool,
+    allows_edits: bool,
 }
 
 impl StateReader<'_> {
-    /// Returns the state that the execution of a block gave; `None` if it was not kept. The head's state is
-    /// always kept.
+    /// Returns the state that the execution of a block gave; `None` if it was not stored. The head's state is always stored. `named` is
+    /// the state root of the block's header.
     fn executed(&mut self, hash: B256, named: B256) -> Result<Option<Trie>, RestoreError> {
         let roots = self.store.roots(hash)?;
         let Some(root) = roots.map_or(Some(named), |roots| roots.executed) else { return Ok(None) };
@@ -320,11 +322,12 @@ impl StateReader<'_> {
         let roots = self.store.roots(hash)?.unwrap_or_default();
         match roots {
             StateRoots { edited: None, .. } => Ok(None),
-            StateRoots { edited: Some(_), .. } if !self.edits => Err(RestoreError::Edited(hash)),
+            StateRoots { edited: Some(_), .. } if !self.allows_edits => Err(RestoreError::Edited(hash)),
             StateRoots { edited: Some(root), .. } => self.load(hash, root).map(Some),
         }
     }
 
+    /// Loads a state of a block by its root.
     fn load(&mut self, hash: B256, root: B256) -> Result<Trie, RestoreError> {
         self.loader.load(root).map_err(|error| RestoreError::State { hash, error })
     }

@@ -1,8 +1,8 @@
-//! Tables of the database.
+//! The tables of the chain store's database, and the names of entries in them. The table of the index is in `log_index.rs`.
 
 use redb::TableDefinition;
 
-/// Properties of the file itself, under the names below.
+/// Properties of the file itself, under the three names below, and the state of the index.
 pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 /// Version of the layout.
 pub(super) const FORMAT: &str = "format";
@@ -20,7 +20,7 @@ pub(super) const NODES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition:
 /// State roots by block hash: 32 bytes for the executed state, then 32 for the state after changes by hand;
 /// zero if there is none.
 pub(super) const ROOTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("roots");
-/// Everything else, such as keys and the clock, by name.
+/// Data that is neither a block nor a state, by name.
 pub(super) const NOTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("notes");
 /// Name of the note with the timestamp of block 0: eight bytes, the highest first.
 pub(super) const GENESIS_TIME: &str = "genesis time";
