@@ -91,6 +91,7 @@ impl ConfigFault {
         Self { at: error.span().unwrap_or_default(), reason }
     }
 
+    /// The text of the error, with the line in the text of the file.
     fn text(&self, file: &str) -> String {
         let before = file.get(..self.at.start).unwrap_or(file);
         let line = before.matches('\n').count().saturating_add(1);
@@ -121,13 +122,13 @@ fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Config
         // A top-level key applies to every command that has the flag.
         let values = values(&command, name, value)?;
         let mut is_flag = false;
-        if has(&command, name) {
+        if has_flag(&command, name) {
             command = set(command, name, &values);
             is_flag = true;
         }
         let names: Vec<String> = command
             .get_subcommands()
-            .filter(|sub| has(sub, name))
+            .filter(|sub| has_flag(sub, name))
             .map(|sub| sub.get_name().to_owned())
             .collect();
         for sub in names {
@@ -144,7 +145,7 @@ fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Config
 /// Sets the defaults of one command from its section.
 fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, ConfigFault> {
     for (key, value) in section {
-        if !has(&command, key.get_ref()) {
+        if !has_flag(&command, key.get_ref()) {
             return Err(ConfigFault::new(key, "unknown key: no flag of this command has its name"));
         }
         let values = values(&command, key.get_ref(), value)?;
@@ -153,17 +154,20 @@ fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, Confi
     Ok(command)
 }
 
-fn has(command: &Command, key: &str) -> bool {
-    !NO_KEYS.contains(&key) && command.get_arguments().any(|arg| is(arg, key))
+/// Whether a command has a flag of this name that may be a key.
+fn has_flag(command: &Command, key: &str) -> bool {
+    !NO_KEYS.contains(&key) && command.get_arguments().any(|arg| is_named(arg, key))
 }
 
-fn is(arg: &Arg, key: &str) -> bool {
+/// Whether a flag has this name.
+fn is_named(arg: &Arg, key: &str) -> bool {
     arg.get_long().is_some_and(|long| long == key)
 }
 
 /// Sets the default of a flag. `--help` does not show the default, because addresses hold passwords and keys.
 fn set(command: Command, key: &str, values: &[String]) -> Command {
-    let Some(id) = command.get_arguments().find(|arg| is(arg, key)).map(|arg| arg.get_id().clone()) else {
+    let Some(id) = command.get_arguments().find(|arg| is_named(arg, key)).map(|arg| arg.get_id().clone())
+    else {
         return command;
     };
     let values = values.to_vec();
@@ -171,6 +175,7 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
         let flag = matches!(arg.get_action(), ArgAction::SetTrue);
         let arg = arg.required(false);
         match flag {
+            // A flag that is set or not has one value, `true` or `false`.
             true => arg.default_value(values.concat()),
             false => arg.default_values(values).hide_default_value(true),
         }
@@ -181,8 +186,9 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
 fn values(command: &Command, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, ConfigFault> {
     let DeValue::Array(items) = value.get_ref() else { return Ok(vec![flag_value(value)?]) };
     let any = |is_list: bool| {
-        let has =
-            |command: &Command| command.get_arguments().any(|arg| is(arg, key) && takes_list(arg) == is_list);
+        let has = |command: &Command| {
+            command.get_arguments().any(|arg| is_named(arg, key) && takes_list(arg) == is_list)
+        };
         has(command) || command.get_subcommands().any(has)
     };
     if any(false) && !any(true) {
@@ -381,7 +387,7 @@ mod tests {
     fn numbers_have_the_forms_of_toml() {
         for (text, value) in [("1_000", "1000"), ("0x10", "16"), ("0b11", "3"), ("+7", "7"), ("-7", "-7")] {
             let command = applied(&format!("accounts = {text}")).unwrap();
-            let arg = command.get_arguments().find(|arg| is(arg, "accounts")).unwrap();
+            let arg = command.get_arguments().find(|arg| is_named(arg, "accounts")).unwrap();
             assert_eq!(arg.get_default_values(), [value], "{text}");
         }
     }

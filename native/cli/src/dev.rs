@@ -40,7 +40,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     };
     let config = match &fork {
         None => config(args, &accounts, genesis_time)?,
-        Some(opened) => config_above(args, &accounts, opened)?,
+        Some(opened) => fork_config(args, &accounts, opened)?,
     };
     let history = config.history;
     let reference = args.genesis.as_deref() == Some("regtest");
@@ -120,6 +120,7 @@ async fn tick(service: Arc<LocalService>) {
     }
 }
 
+/// The accounts that the flags describe.
 fn accounts(args: &DevArgs) -> Result<DevAccounts, CommandError> {
     let mut accounts = DevAccounts { count: args.accounts, ..DevAccounts::default() };
     if let Some(words) = &args.mnemonic {
@@ -185,7 +186,7 @@ fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<D
 }
 
 /// The configuration of a chain that begins on a block of another network.
-fn config_above(
+fn fork_config(
     args: &DevArgs,
     accounts: &DevAccounts,
     opened: &OpenedFork,
@@ -225,6 +226,7 @@ fn flag_of(error: &DevOptionError) -> &'static str {
     }
 }
 
+/// When the chain mines.
 fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
     if args.merge_mining {
         info!("blocks come from an external miner: mnr_getWork and mnr_submitBitcoinBlock");

@@ -106,6 +106,7 @@ fn open_client(
     }
 }
 
+/// The layout of a new index, and the name by which other indexers see this one.
 fn setup(args: &IndexArgs) -> Setup {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = if host.trim().is_empty() { "an unnamed host" } else { host.trim() };
@@ -157,6 +158,7 @@ fn observer(metrics: Arc<IndexMetrics>) -> Observer {
 }
 
 impl LoadProgress {
+    /// Counts stored blocks, and writes a line if the last one is long ago.
     fn stored(&mut self, blocks: u64, logs: u64, removed: u64) {
         if removed > 0 {
             info!("a reorganisation replaced {removed} blocks");

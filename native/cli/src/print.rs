@@ -36,6 +36,7 @@ pub(super) fn write_error(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{}", sanitize(text));
 }
 
+/// A closed pipe is no failure.
 fn ignore_closed(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }

@@ -15,6 +15,7 @@ struct Started {
     values: Values,
 }
 
+/// Set once when the program starts; a reload updates the settings.
 static STARTED: Mutex<Option<Started>> = Mutex::new(None);
 
 /// Remembers the command line, so that it can be read again with a changed file.
@@ -111,6 +112,7 @@ mod unix {
         }
     }
 
+    /// Applies the flags of [`RELOADABLE`].
     fn apply(control: &Control, cli: &Cli) {
         logging::set_level(&cli.common);
         if let Some(args) = cli.server() {

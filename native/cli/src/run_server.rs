@@ -73,6 +73,7 @@ pub(super) async fn bind_with(
 }
 
 impl BoundServer {
+    /// The URLs of the server, for the banner.
     fn endpoints(&self) -> Endpoints {
         // The ready line is a word and the URLs of the first listener.
         let line = self.server.ready_line();

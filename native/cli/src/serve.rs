@@ -63,6 +63,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
     runtime()?.block_on(serve(args, network, begin, (backends, limits)))
 }
 
+/// Connects to the shared parts, starts the light client and serves until a signal ends the program.
 async fn serve(
     args: &ServeArgs,
     network: Network,
@@ -157,6 +158,7 @@ async fn admin_page(
     Ok(Some(page))
 }
 
+/// The options of the light client; `cache_bytes` is the share of `--cache` for proven blocks and state.
 fn options(args: &ServeArgs, cache_bytes: usize) -> LightOptions {
     LightOptions {
         policy: args.calls.policy(),

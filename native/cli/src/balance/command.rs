@@ -16,7 +16,7 @@ use super::account::NamedAccount;
 use super::answer::{BalanceAnswer, RunFigures};
 use super::args::BalanceArgs;
 use super::failure::FailedRun;
-use super::progress::{ProgressLine, Reached, waited_for};
+use super::progress::{ClientProgress, ProgressLine, waited_for};
 use super::prove::{POLL_INTERVAL, Prover, Unproven};
 use super::sources::{NotedUpstream, SourceNotes};
 use super::text;
@@ -106,7 +106,7 @@ impl BalanceRun<'_> {
             }
             RunEnd::Failed(Unproven::Block) => {
                 let (status, upstreams) = prover.progress().await;
-                let [_, head, _] = Reached::read(&status, &upstreams).blocks;
+                let [_, head, _] = ClientProgress::read(&status, &upstreams).blocks;
                 Err(CommandError::failed(format!(
                     "the verified chain has no such block; its newest one is {head}"
                 )))
@@ -125,7 +125,7 @@ impl BalanceRun<'_> {
         let show = async {
             loop {
                 let (status, upstreams) = prover.progress().await;
-                line.show(&waited_for(&Reached::read(&status, &upstreams), prover.finds_nodes, notes));
+                line.show(&waited_for(&ClientProgress::read(&status, &upstreams), prover.finds_nodes, notes));
                 sleep(POLL_INTERVAL).await;
             }
         };
@@ -176,7 +176,7 @@ impl BalanceRun<'_> {
         });
         let foreign = futures::future::join_all(foreign).await;
         let failed = FailedRun {
-            reached: Reached::read(&status, &upstreams),
+            reached: ClientProgress::read(&status, &upstreams),
             upstreams,
             notes: notes.all(),
             foreign: foreign.into_iter().flatten().collect::<BTreeMap<_, _>>(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rootlight_limits::sanitize::cell;
 use serde_json::Value;
 
-use super::progress::Reached;
+use super::progress::ClientProgress;
 use super::sources::{SourceNote, short_name};
 
 /// The beginning of [`FailedRun::refusal`] if Bitcoin does not support the chain as `--min-bitcoin` demands.
@@ -16,7 +16,7 @@ const MAX_SOURCES: usize = 8;
 
 /// How a run without an answer ended.
 pub(super) struct FailedRun {
-    pub(super) reached: Reached,
+    pub(super) reached: ClientProgress,
     /// The answer of `rootlight_upstreams`.
     pub(super) upstreams: Value,
     pub(super) notes: BTreeMap<String, SourceNote>,
@@ -101,6 +101,7 @@ impl FailedRun {
         lines
     }
 
+    /// What the user can do, by how far the run came.
     fn advice(&self) -> &'static [&'static str] {
         if self.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(MIN_BITCOIN_PREFIX)) {
             return &[
@@ -150,7 +151,7 @@ mod tests {
 
     fn failed(status: Value, upstreams: Value) -> FailedRun {
         FailedRun {
-            reached: Reached::read(&status, &upstreams),
+            reached: ClientProgress::read(&status, &upstreams),
             upstreams,
             notes: BTreeMap::new(),
             foreign: BTreeMap::new(),

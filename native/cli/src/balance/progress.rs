@@ -61,7 +61,7 @@ impl<W: Write> ProgressLine<W> {
 
 /// The progress of a light client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(super) struct ClientProgress {
     /// The number of sources that have announced their newest block, and of all sources.
     pub(super) sources: (usize, usize),
     /// The numbers of the first block, of the newest verified block, and of the newest known block.
@@ -73,7 +73,7 @@ pub(super) struct Reached {
     seconds_left: Option<u64>,
 }
 
-impl Reached {
+impl ClientProgress {
     /// Reads the answers of `rootlight_syncStatus` and `rootlight_upstreams`.
     pub(super) fn read(status: &Value, upstreams: &Value) -> Self {
         let all = upstreams.as_array().map_or(&[][..], Vec::as_slice);
@@ -95,7 +95,7 @@ impl Reached {
 }
 
 /// The text of the line: the step that the command waits for.
-pub(super) fn waited_for(reached: &Reached, finds_nodes: bool, notes: &SourceNotes) -> String {
+pub(super) fn waited_for(reached: &ClientProgress, finds_nodes: bool, notes: &SourceNotes) -> String {
     let (answering, sources) = reached.sources;
     let (verified, headers) = reached.headers();
     if reached.is_synced {
@@ -161,7 +161,7 @@ mod tests {
     fn each_stage_says_what_is_waited_for() {
         let notes = SourceNotes::default();
         let upstreams = json!([{ "announced": "0x64" }, { "announced": null }]);
-        let at = |status: Value| waited_for(&Reached::read(&status, &upstreams), true, &notes);
+        let at = |status: Value| waited_for(&ClientProgress::read(&status, &upstreams), true, &notes);
         assert_eq!(at(json!({ "synced": false })), "finding nodes: 1 of 2 sources answer");
         let mut status = json!({
             "synced": false, "startingBlock": "0xa", "currentBlock": "0x14", "highestBlock": "0x64",
@@ -173,7 +173,7 @@ mod tests {
         );
         status["synced"] = json!(true);
         assert_eq!(at(status), "state at block 20: waiting for a source, 1 of 2 answer");
-        let none = Reached::read(&Value::Null, &Value::Null);
+        let none = ClientProgress::read(&Value::Null, &Value::Null);
         assert_eq!(waited_for(&none, false, &notes), "connecting: 0 of 0 sources answer");
     }
 }

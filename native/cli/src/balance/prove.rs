@@ -127,6 +127,7 @@ impl Prover<'_> {
         }
     }
 
+    /// Notes why the latest question was not answered.
     fn refuse(&self, reason: String) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }

@@ -25,7 +25,7 @@ const HELP: &str = "name other sources with --bitcoin URL; an Electrum server wi
                     firewall may block its port; rootlight light needs one source of headers and one of coinbases";
 
 /// Headers and coinbases that one source of Bitcoin's chain has shown.
-struct Shown {
+struct ShownChain {
     /// Height of the source's newest block, and its time in seconds since 1970.
     tip: (u32, u32),
     /// The source's chain, if the source gave all headers above the checkpoint.
@@ -42,7 +42,7 @@ pub(super) async fn sources(plan: &DoctorPlan, until: Instant) -> Vec<DoctorStep
     let now = unix_time().saturating_sub(plan.behind);
     let read = |source: Arc<BitcoinSource>, known: Option<BitcoinChain>| async move {
         let started = Instant::now();
-        let shown = timeout_at(until, shown(&source, network, known, now)).await;
+        let shown = timeout_at(until, read_source(&source, network, known, now)).await;
         (source, started, shown.unwrap_or_else(|_| Err("it took too long".into())))
     };
     let (with_coinbases, without): (Vec<_>, Vec<_>) =
@@ -51,7 +51,7 @@ pub(super) async fn sources(plan: &DoctorPlan, until: Instant) -> Vec<DoctorStep
     let heaviest = heaviest(all.iter().filter_map(|(_, _, shown)| shown.as_ref().ok()?.chain.as_ref()), now);
     all.extend(join_all(without.into_iter().map(|source| read(source, heaviest.clone()))).await);
     let newest = all.iter().filter_map(|(_, _, shown)| Some(shown.as_ref().ok()?.tip.0)).max();
-    let step = |(source, started, shown): (Arc<BitcoinSource>, Instant, Result<Shown, String>)| {
+    let step = |(source, started, shown): (Arc<BitcoinSource>, Instant, Result<ShownChain, String>)| {
         step(plan, source.name(), started, shown, newest.unwrap_or_default(), now)
     };
     all.into_iter().map(step).collect()
@@ -70,12 +70,12 @@ fn heaviest<'a>(mut shown: impl Iterator<Item = &'a BitcoinChain>, now: u64) -> 
 
 /// Reads what one source shows: all headers and the coinbases, or its newest headers alone if another source has shown the chain
 /// `known`.
-async fn shown(
+async fn read_source(
     source: &BitcoinSource,
     network: BitcoinNetwork,
     known: Option<BitcoinChain>,
     now: u64,
-) -> Result<Shown, String> {
+) -> Result<ShownChain, String> {
     let words = |error: rootlight_upstream::UpstreamError| error.to_string();
     let tip = source.tip().await.map_err(words)?;
     let Some(mut known) = known else {
@@ -85,7 +85,7 @@ async fn shown(
             format!("{} headers above block {first} link to it", chain.tip().height.saturating_sub(first));
         let coinbases = if source.offers_coinbases() { Some(coinbases(source, &chain).await?) } else { None };
         let tip = (chain.tip().height, chain.tip().time);
-        return Ok(Shown { tip, chain: Some(chain), linked, coinbases });
+        return Ok(ShownChain { tip, chain: Some(chain), linked, coinbases });
     };
     let from = tip.saturating_sub(COMPARED_HEADERS - 1).max(network.checkpoint.height.saturating_add(1));
     let headers = source.headers(from, COMPARED_HEADERS).await.map_err(words)?;
@@ -97,7 +97,7 @@ async fn shown(
     // True headers at false heights would make the other sources look behind.
     let height = known.height_of(&newest.hash()).unwrap_or(tip.min(known.tip().height));
     let tip = (height, newest.time());
-    Ok(Shown { tip, chain: None, linked, coinbases: None })
+    Ok(ShownChain { tip, chain: None, linked, coinbases: None })
 }
 
 /// Requests the coinbases whose tags are judged, and proves them. Returns how many are proven, and how many were requested.
@@ -119,11 +119,11 @@ fn step(
     plan: &DoctorPlan,
     source: &str,
     started: Instant,
-    shown: Result<Shown, String>,
+    shown: Result<ShownChain, String>,
     newest: u32,
     now: u64,
 ) -> DoctorStep {
-    let Shown { tip: (height, time), linked, coinbases, .. } = match shown {
+    let ShownChain { tip: (height, time), linked, coinbases, .. } = match shown {
         Ok(shown) => shown,
         Err(reason) => {
             return DoctorStep::new(StepSubject::BitcoinSource, source, started, StepOutcome::Failed, reason)
@@ -192,7 +192,7 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), recording.to_string()).unwrap();
             let source = BitcoinSource::replay(file.path()).unwrap();
-            let shown = shown(&source, network, Some(known.clone()), now).await.unwrap();
+            let shown = read_source(&source, network, Some(known.clone()), now).await.unwrap();
             assert_eq!(shown.tip.0, 10, "{newest} was said");
         }
     }

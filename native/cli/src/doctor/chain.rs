@@ -67,6 +67,7 @@ pub(super) async fn read(
         return ReadChain { steps: Vec::new(), head: None };
     };
     let reader = ChainReader::new(plan, source, (*start, &plan.bitcoin), upstreams.clone(), until);
+    // `u64::MAX`: all headers up to the head.
     let headers = reader.headers(u64::MAX).await;
     if headers.outcome != StepOutcome::Ok {
         let skip = |subject| DoctorStep::skipped(subject, source, "no header was verified");

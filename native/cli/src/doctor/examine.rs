@@ -55,19 +55,19 @@ pub enum DoctorError {
     Bitcoin(std::io::Error),
 }
 
-/// Tries all steps, and calls `tell` with each. The steps of peers and of the upstreams run at the same time. Must be called
+/// Tries all steps, and calls `on_step` with each. The steps of peers and of the upstreams run at the same time. Must be called
 /// inside a runtime.
 ///
 /// # Errors
 /// [`DoctorError`]; a step that fails is no error.
 pub async fn examine(
     plan: &DoctorPlan,
-    tell: &mut dyn FnMut(&DoctorStep),
+    on_step: &mut dyn FnMut(&DoctorStep),
 ) -> Result<DoctorReport, DoctorError> {
     let (started, at) = (Instant::now(), unix_time());
     let after = |time: Duration| started.checked_add(time).unwrap_or(started);
     let until = after(plan.limit);
-    let mut steps = Steps { all: Vec::new(), tell };
+    let mut steps = Steps { all: Vec::new(), on_step };
     let mut recordings = Recordings { plan, begun: Vec::new() };
     let (mut sources, mut nodes) = (Vec::<SourceSteps<'_>>::new(), Vec::new());
     if let Some(peers) = PeerNetwork::of(&plan.network) {

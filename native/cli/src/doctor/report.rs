@@ -173,12 +173,13 @@ impl DoctorReport {
 /// The steps so far, and the callback that gets each.
 pub(super) struct Steps<'a> {
     pub(super) all: Vec<DoctorStep>,
-    pub(super) tell: &'a mut dyn FnMut(&DoctorStep),
+    /// Called with each step when it is added.
+    pub(super) on_step: &'a mut dyn FnMut(&DoctorStep),
 }
 
 impl Steps<'_> {
     pub(super) fn add(&mut self, step: DoctorStep) {
-        (self.tell)(&step);
+        (self.on_step)(&step);
         self.all.push(step);
     }
 }

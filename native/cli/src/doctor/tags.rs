@@ -107,6 +107,7 @@ pub(super) async fn watch(
     }
 }
 
+/// The step: the last sample, and the extremes of all samples.
 fn step(source: &str, started: Instant, samples: &[TagSample], reason: &str) -> DoctorStep {
     let Some(last) = samples.last() else {
         return DoctorStep::new(StepSubject::Tags, source, started, StepOutcome::Failed, reason.to_owned())

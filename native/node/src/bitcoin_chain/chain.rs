@@ -27,7 +27,7 @@ const BITS: u32 = 0x207f_ffff;
 /// Version of the blocks: the bits that BIP-9 demands, with no proposal set.
 const VERSION: u32 = 0x2000_0000;
 
-/// Block 0 of Bitcoin's regtest: version 1, the time of 2 February 2011, nonce 2.
+/// Version of block 0 of Bitcoin's regtest. Its time and nonce follow; the time is of 2 February 2011.
 const GENESIS_VERSION: u32 = 1;
 const GENESIS_TIME: u32 = 1_296_688_602;
 const GENESIS_NONCE: u32 = 2;
@@ -210,6 +210,7 @@ impl Blocks {
         }
     }
 
+    /// Drops the coinbases of blocks below the newest [`KEPT_COINBASES`].
     fn drop_old_coinbases(&mut self) {
         let old = self.blocks.len().saturating_sub(KEPT_COINBASES as usize);
         let old = self.blocks.iter_mut().take(old).rev().take_while(|block| block.coinbase.is_some());
@@ -294,10 +295,10 @@ impl BitcoinSide for RegtestChain {
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
         let mut blocks = self.lock();
         let time = u32::try_from(time).unwrap_or(u32::MAX);
-        let least = blocks.median_time(blocks.blocks.len() - 1).saturating_add(1);
+        let earliest = blocks.median_time(blocks.blocks.len() - 1).saturating_add(1);
         // Bitcoin's rule moves the time, unless it then breaks RSKIP-179: such a header mines the Rootstock block, and becomes no
         // Bitcoin block.
-        let time = if least > time && least - time < TIME_BOUND { least } else { time };
+        let time = if earliest > time && earliest - time < TIME_BOUND { earliest } else { time };
         let (work, coinbase) = blocks.template(time, Some(commitment));
         blocks.pending = Some(coinbase);
         work

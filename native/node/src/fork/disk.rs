@@ -96,6 +96,7 @@ impl ForkStore {
         }
     }
 
+    /// Reads all data of the file into a state.
     fn read(&self, state: &ForkState) -> Result<(), Fault> {
         let read = self.database.begin_read().map_err(text)?;
         let table = |found: Result<_, TableError>| match found {
@@ -198,10 +199,12 @@ impl ForkKeeper for ForkStore {
     }
 }
 
+/// Decodes a stored header.
 fn decoded(bytes: &[u8], network: &Network) -> Option<SealedHeader> {
     Header::decode(bytes, &|number| network.header_shape(number)).ok().map(Header::seal)
 }
 
+/// The text of an error.
 fn text(error: impl ToString) -> Fault {
     error.to_string()
 }
@@ -223,7 +226,7 @@ fn note<T: FromStr>(file: &Path) -> Option<T> {
 }
 
 /// The stored hash of the block at a height.
-pub(super) fn kept_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
+pub(super) fn stored_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
     note(&number_file(folder, chain_id, number))
 }
 
@@ -233,7 +236,7 @@ pub(super) fn kept_chain_id(folder: &Path, hash: &B256) -> Option<u64> {
 }
 
 /// Stores the hash of a block that was linked at its height, or the chain id of a trusted block.
-pub(super) fn keep_note(folder: &Path, chain_id: u64, block: ForkBlock, hash: B256) {
+pub(super) fn store_note(folder: &Path, chain_id: u64, block: ForkBlock, hash: B256) {
     let (file, text) = match block {
         ForkBlock::Head => return,
         ForkBlock::Number(number) => (number_file(folder, chain_id, number), hash.to_string()),

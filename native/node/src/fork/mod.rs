@@ -98,6 +98,7 @@ impl Fork {
         starts.push(Start { state: begun.state, notes: begun.notes, source, store: begun.store });
     }
 
+    /// The blocks on which the chain has begun.
     fn starts(&self) -> Vec<Start> {
         self.starts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

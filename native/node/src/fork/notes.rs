@@ -27,6 +27,7 @@ pub(super) fn forget_missing() {
 pub(super) struct ThreadNotes(pub(super) B256);
 
 impl ThreadNotes {
+    /// The key of these notes in [`MISSING`].
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

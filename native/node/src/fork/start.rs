@@ -14,7 +14,7 @@ use rootlight::engine::gate;
 use rootlight::local::ForkBase as _;
 use tracing::info;
 
-use super::disk::{self, ForkStore, keep_note, kept_hash};
+use super::disk::{self, ForkStore, store_note, stored_hash};
 use super::notes::ThreadNotes;
 use super::source::ForkSource;
 use crate::light::{LightOptions, LightService, LightStart, first_block};
@@ -87,7 +87,7 @@ pub(super) async fn begin(
     let folder = options.folder.as_deref();
     let open = |hash: &B256| ForkStore::open(folder?, hash, source.unproven, options.most_file_bytes);
     let trusted = match (block, folder) {
-        (ForkBlock::Number(number), Some(folder)) => kept_block(source, folder, &network, number).await,
+        (ForkBlock::Number(number), Some(folder)) => stored_block(source, folder, &network, number).await,
         _ => block,
     };
     let mut store = None;
@@ -103,7 +103,7 @@ pub(super) async fn begin(
         return Ok(begun);
     }
     if let Some(folder) = folder {
-        keep_note(folder, network.chain_id, block, hash);
+        store_note(folder, network.chain_id, block, hash);
     }
     let store = store.or_else(|| open(&hash));
     let notes = Arc::new(ThreadNotes(hash));
@@ -113,15 +113,15 @@ pub(super) async fn begin(
     }
     source.fetch(|exchanges| search.ancestors(exchanges, &mut state)).await?;
     if let Some(store) = &store {
-        keep_ancestors(store, &state, block);
+        store_ancestors(store, &state, block);
     }
     Ok(Begun { state: Arc::new(state), notes, store: store.map(Arc::new) })
 }
 
 /// The block at a height as a trusted one if its hash is stored and no upstream has another block there. So a second run works
 /// without an upstream.
-async fn kept_block(source: &ForkSource, folder: &Path, network: &Network, number: u64) -> ForkBlock {
-    let Some(hash) = kept_hash(folder, network.chain_id, number) else { return ForkBlock::Number(number) };
+async fn stored_block(source: &ForkSource, folder: &Path, network: &Network, number: u64) -> ForkBlock {
+    let Some(hash) = stored_hash(folder, network.chain_id, number) else { return ForkBlock::Number(number) };
     match source.fetch(|exchanges| is_replaced(exchanges, number, hash)).await.unwrap_or(false) {
         true => ForkBlock::Number(number),
         false => ForkBlock::Trusted(number, hash),
@@ -142,9 +142,9 @@ async fn find(
     };
     let mut search = Search::new(network.clone(), block, chain);
     if let ForkBlock::Trusted(number, hash) = block {
-        let kept = store.and_then(|store| store.header(number, &network));
-        if let Some(kept) = kept.filter(|kept| kept.hash() == hash) {
-            return Ok((trusted_block(&network, kept)?, search));
+        let stored = store.and_then(|store| store.header(number, &network));
+        if let Some(stored) = stored.filter(|stored| stored.hash() == hash) {
+            return Ok((trusted_block(&network, stored)?, search));
         }
     }
     let mut shown = Instant::now();
@@ -159,7 +159,7 @@ async fn find(
 }
 
 /// Stores the ancestors that a later start on the same block needs.
-fn keep_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
+fn store_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
     // Few forks begin on the same head twice, so fewer headers are stored for a head.
     let below =
         if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network().params.remasc_maturity };

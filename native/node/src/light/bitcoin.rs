@@ -42,7 +42,7 @@ pub(super) struct HeaderFolder<'a> {
     pub(super) is_own: bool,
 }
 
-/// State that the sources of one client share.
+/// The state by which a client follows Bitcoin's chain; the tasks of all its sources share it.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
     /// The file in which the chain is stored.
@@ -351,6 +351,7 @@ fn restore(path: &Path, network: BitcoinNetwork) -> Option<BitcoinFollower> {
     BitcoinFollower::restore(network, &bytes, unix_time()).inspect_err(|error| unusable(error)).ok()
 }
 
+/// Writes the file, whose folder is made if needed.
 fn save(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

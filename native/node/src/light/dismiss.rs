@@ -48,6 +48,7 @@ impl WatchedSource {
         self.count(state.and_then(|state| state.resting).as_ref().map(|(_, fault)| fault));
     }
 
+    /// Counts an exchange, which failed if there is a fault.
     fn count(&mut self, fault: Option<&SyncFault>) {
         self.strikes = match fault.map(|fault| &fault.cause) {
             None => self.strikes.saturating_sub(1),
@@ -64,6 +65,7 @@ impl WatchedSource {
         self.judge(&sync, &state)
     }
 
+    /// As [`Self::dismissal`], with the state of synchronization.
     fn judge(&self, sync: &HeaderSync, state: &UpstreamState) -> Option<Dismissal> {
         if let Some(lie) = state.record.evidence.iter().rev().find(|evidence| evidence.lie) {
             let text = format!("{} {}: {}", lie.request.method, lie.request.params, lie.rule);

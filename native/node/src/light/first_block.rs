@@ -65,7 +65,7 @@ pub async fn first_block(
     }
 }
 
-/// As [`first_block`], for a program that waits: while no upstream shows a block, it asks again after `pause`. `tell` gets the first
+/// As [`first_block`], for a program that waits: while no upstream shows a block, it asks again after `pause`. `report` gets the first
 /// error.
 ///
 /// # Errors
@@ -74,14 +74,14 @@ pub async fn awaited_first_block(
     network: &Network,
     upstreams: &[SharedUpstream],
     pause: Duration,
-    tell: impl FnOnce(&FirstBlockError),
+    report: impl FnOnce(&FirstBlockError),
 ) -> Result<Checkpoint, FirstBlockError> {
-    let mut tell = Some(tell);
+    let mut report = Some(report);
     loop {
         match first_block(network, upstreams).await {
             Err(error @ FirstBlockError::None(_)) => {
-                if let Some(tell) = tell.take() {
-                    tell(&error);
+                if let Some(report) = report.take() {
+                    report(&error);
                 }
             }
             settled => return settled,

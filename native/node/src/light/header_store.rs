@@ -82,6 +82,7 @@ impl From<ChainStoreError> for OpenFailure {
 struct StoreIdentity(Vec<(&'static str, Vec<u8>)>);
 
 impl StoreIdentity {
+    /// The properties for the network and the start of `sync`. A start by window has no checkpoint.
     fn of(sync: &HeaderSync) -> Self {
         let (network, checkpoint) = (sync.network(), sync.checkpoint());
         let name = format!("{} {}", network.name, network.chain_id);
@@ -287,6 +288,7 @@ impl HeaderStore {
         self.write_with(pages, Some(record))
     }
 
+    /// Writes pages, with the record of a start by window if there is one. A copy writes nothing.
     fn write_with(&self, pages: &[HeaderPage], window: Option<&WindowRecord>) -> Result<(), ChainStoreError> {
         if pages.is_empty() || self.is_copy {
             return Ok(());

@@ -125,10 +125,12 @@ impl SharedHedges {
     }
 }
 
+/// Microseconds since an instant.
 fn micros(since: Instant) -> u64 {
     since.elapsed().as_micros().try_into().unwrap_or(u64::MAX)
 }
 
+/// Whether each request has a result.
 fn answers_all(fetched: &UpstreamResponses) -> bool {
     fetched.answers.iter().all(Result::is_ok)
 }

@@ -34,7 +34,7 @@ impl AuxiliarySource for OwnNode {
         pinned: &PinnedHead,
         _: KnownFacts<'_>,
     ) -> Option<Result<AuxiliaryRequest, RpcError>> {
-        if relays(self.executes, request.row()) { relay(request, pinned).transpose() } else { None }
+        if is_relayed(self.executes, request.row()) { relay(request, pinned).transpose() } else { None }
     }
 
     fn fall_back(
@@ -70,11 +70,11 @@ fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<AuxiliaryReque
     let Some(params) = request.pinned_params(pinned) else { return Ok(None) };
     check_range(&params)?;
     let request = UpstreamRequest::new(name_at_node(request.row()), params);
-    Ok(Some(AuxiliaryRequest::Upstream(request, relayed)))
+    Ok(Some(AuxiliaryRequest::Upstream(request, relayed_answer)))
 }
 
 /// The node's response is the answer; it is final if the block that it states is.
-fn relayed(response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer {
+fn relayed_answer(response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer {
     let head = pinned.chain().map_or(0, |chain| chain.head().number);
     match response {
         Ok(response) if is_final(&response, head) => AuxiliaryAnswer::Final(response),
@@ -105,7 +105,7 @@ fn check_range(params: &str) -> Result<(), RpcError> {
 }
 
 /// Whether a method is passed on to the host's own node instead of being answered here.
-fn relays(executes: bool, row: &Method) -> bool {
+fn is_relayed(executes: bool, row: &Method) -> bool {
     row.relayed && !(executes && row.runs != Runs::Nothing)
 }
 
@@ -242,7 +242,7 @@ mod tests {
     fn only_methods_that_read_the_chain_go_to_the_node() {
         for executes in [false, true] {
             let relayed: Vec<&str> =
-                methods().filter(|row| relays(executes, row)).map(|row| row.name).collect();
+                methods().filter(|row| is_relayed(executes, row)).map(|row| row.name).collect();
             for name in &relayed {
                 let space = name.split('_').next().unwrap();
                 assert!(["eth", "ext", "trace", "debug", "net", "txpool"].contains(&space), "{name}");

@@ -335,8 +335,8 @@ impl LightService {
                 SessionStep::Fetch(round) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
-                    if !self.hold(&mut reserved, caller_id, session.finished_bytes()).await
-                        || !self.hold_facts(&mut facts, caller_id, session.fact_bytes()).await
+                    if !self.reserve(&mut reserved, caller_id, session.finished_bytes()).await
+                        || !self.reserve_facts(&mut facts, caller_id, session.fact_bytes()).await
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
@@ -356,7 +356,7 @@ impl LightService {
                     let metrics = &self.shared.counts.metrics;
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };
                     source.inc();
-                    if !self.hold(&mut reserved, caller_id, reply.bytes()).await {
+                    if !self.reserve(&mut reserved, caller_id, reply.bytes()).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     return ReservedReply { reserved, fetched: asked, ..ReservedReply::of(reply) };
@@ -419,7 +419,7 @@ impl LightService {
     }
 
     /// Takes bytes from the budget of answers until `bytes` are reserved; returns `false` if the budget is used up.
-    async fn hold(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
+    async fn reserve(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
         if bytes <= reserved.bytes() {
             reserved.shrink_to(bytes);
             return true;
@@ -428,8 +428,8 @@ impl LightService {
         more.map(|more| reserved.merge(more)).is_some()
     }
 
-    /// Does what [`Self::hold`] does, for proven blocks and state.
-    async fn hold_facts(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
+    /// Does what [`Self::reserve`] does, for proven blocks and state.
+    async fn reserve_facts(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
         let missing = bytes.saturating_sub(reserved.bytes());
         if bytes <= SMALL_FACTS || missing == 0 {
             return true;

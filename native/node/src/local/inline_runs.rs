@@ -123,24 +123,29 @@ impl InlineRuns {
         self.rest_ends.iter().for_each(|end| end.store(0, Ordering::Relaxed));
     }
 
+    /// Microseconds since the service was made.
     fn now(&self) -> u64 {
         micros(self.made.elapsed())
     }
 
+    /// As [`Self::sent`], with the number of the asker and the time.
     fn sent_at(&self, asker: u64, now: impl FnOnce() -> u64) {
         if self.newest.swap(asker, Ordering::Relaxed) != asker {
             self.shared.store(now().saturating_add(micros(SHARED_TIME)), Ordering::Relaxed);
         }
     }
 
+    /// As [`Self::allows`], with the number of the asker and the time.
     fn allows_at(&self, asker: u64, now: u64) -> bool {
         let is_shared = now < self.shared.load(Ordering::Relaxed);
+        // Attempts have used up the time until `paid`; up to a burst of it may lie in the future.
         let ahead = self.paid.load(Ordering::Relaxed).saturating_sub(now);
         let is_used_up = ahead >= micros(BURST).saturating_mul(PRICE);
         let rests = self.rest_end_of(asker).is_some_and(|end| now < end.load(Ordering::Relaxed));
         !(rests || is_shared && is_used_up)
     }
 
+    /// As [`Self::note_duration`], with the number of the asker and the times.
     fn note_duration_at(&self, asker: u64, time: Duration, now: u64) {
         let paid = self.paid.load(Ordering::Relaxed).max(now);
         let paid = paid.saturating_add(micros(time).saturating_mul(PRICE));
@@ -150,6 +155,7 @@ impl InlineRuns {
         }
     }
 
+    /// The entry of an asker.
     fn rest_end_of(&self, asker: u64) -> Option<&AtomicU64> {
         // Neighbouring addresses and networks differ in their low bits.
         let entry = asker.wrapping_add(asker >> 8) % ENTRIES;

@@ -168,8 +168,8 @@ impl LocalService {
         self.parts.writer_status.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Takes bytes of the answer budget for a reply.
-    async fn hold(&self, caller_id: CallerId, reply: Reply) -> Result<ReservedReply, Unanswered> {
+    /// Reserves bytes of the answer budget for a reply.
+    async fn reserve(&self, caller_id: CallerId, reply: Reply) -> Result<ReservedReply, Unanswered> {
         let reserved = self.limits().hold_answer(caller_id.asker(), reply.bytes()).await;
         let reserved = reserved.ok_or(Unanswered::NoRoom)?;
         Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
@@ -294,7 +294,7 @@ impl Service for LocalService {
         };
         let answered: BoxFuture<'a, ReservedReply> = match begun {
             Ok(Ok(reply)) if reply.bytes() > SMALL_ANSWER => {
-                Box::pin(async move { self.replied(id, self.hold(caller_id, reply).await) })
+                Box::pin(async move { self.replied(id, self.reserve(caller_id, reply).await) })
             }
             // Most messages end here, without the larger future of a long message.
             Ok(reply) => Box::pin(ready(self.replied(id, reply.map(ReservedReply::of)))),

@@ -126,6 +126,7 @@ pub(super) struct WriterStatus {
 }
 
 impl WriterStatus {
+    /// Why the last change could not be written to disk.
     pub(super) fn write_failure(&self) -> Option<String> {
         self.write_failure.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -163,6 +164,7 @@ struct BitcoinChange(Option<Arc<dyn BitcoinSide>>);
 impl BitcoinChange {
     fn begin(bitcoin: Option<Arc<dyn BitcoinSide>>) -> Self {
         if let Some(bitcoin) = &bitcoin {
+            // `true`: readers may see the blocks of the change before it has ended.
             bitcoin.begin(true);
         }
         Self(bitcoin)

@@ -32,6 +32,7 @@ impl BlockClock {
     }
 }
 
+/// Whether more time than the limit has passed.
 fn over(since: Instant, limit: Option<Duration>) -> bool {
     limit.is_some_and(|limit| since.elapsed() > limit)
 }

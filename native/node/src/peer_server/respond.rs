@@ -40,7 +40,7 @@ pub fn respond(chain: &dyn PeerChain, id: u64, request: Request) -> Option<Vec<u
         Request::SnapBlocks { before } => {
             let head = chain.head()?.block.number;
             let (blocks, sums) =
-                run(chain, before.checked_sub(1).filter(|last| (1..head).contains(last))?, 1)?;
+                consecutive_blocks(chain, before.checked_sub(1).filter(|last| (1..head).contains(last))?, 1)?;
             wrap(Response::SnapBlocks(snap_blocks(&blocks, &sums)?))
         }
     }?;
@@ -93,7 +93,7 @@ fn chunk(chain: &dyn PeerChain, id: u64, request: ChunkRequest) -> Option<Vec<u8
 fn snap_status(chain: &dyn PeerChain, id: u64) -> Option<Vec<u8>> {
     let head = chain.head()?.block.number;
     let checkpoint = (head / CHECKPOINT_STEP * CHECKPOINT_STEP).saturating_sub(CHECKPOINT_DEPTH);
-    let (blocks, sums) = run(chain, checkpoint, 0)?;
+    let (blocks, sums) = consecutive_blocks(chain, checkpoint, 0)?;
     let mut trie_size = None;
     chain.with_state(checkpoint, &mut |root, nodes| trie_size = serve::trie_size(nodes, &root));
     let status = SnapStatus { blocks: snap_blocks(&blocks, &sums)?, trie_size: trie_size? };
@@ -102,7 +102,7 @@ fn snap_status(chain: &dyn PeerChain, id: u64) -> Option<Vec<u8>> {
 
 /// The payloads of the lists of consecutive blocks up to `last`, and of their total difficulties. There are 401 blocks down to block 0,
 /// as a checkpoint has, or 400 blocks down to block 1: `lowest` is 0 or 1.
-fn run(chain: &dyn PeerChain, last: u64, lowest: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+fn consecutive_blocks(chain: &dyn PeerChain, last: u64, lowest: u64) -> Option<(Vec<u8>, Vec<u8>)> {
     let first = last.saturating_sub(SNAP_BLOCKS - lowest).max(lowest);
     let (mut blocks, mut sums) = (Vec::new(), Vec::new());
     chain.blocks(first, last, &mut |block, sum| {

@@ -60,6 +60,7 @@ impl Seats {
         Arc::new(Self { limits, taken: Mutex::default() })
     }
 
+    /// Locks the seats that are taken.
     fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, SeatHolder>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

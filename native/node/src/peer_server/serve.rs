@@ -92,6 +92,7 @@ struct PeerServerState {
     quotas: AddressQuotas,
 }
 
+/// Accepts connections until the server is dropped.
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
     let scheduler = ResponseScheduler::new(identity.limits().work().clone());
     let server = Arc::new(PeerServerState {
@@ -154,24 +155,25 @@ impl PeerServerState {
     /// Serves one connection until it ends; returns why.
     async fn serve(&self, stream: TcpStream, handshaking: Seat) -> Result<String, PeerError> {
         let peer = handshaking.peer();
-        let (host, announced) = (Arc::new(self.host(peer)), AnnouncedState::since_now(&self.chain));
+        let (handler, announced) = (Arc::new(self.handler(peer)), AnnouncedState::since_now(&self.chain));
         let link = tokio::select! {
-            link = self.shake_hands(stream, host.clone()) => link?,
+            link = self.shake_hands(stream, handler.clone()) => link?,
             () = handshaking.replaced() => return Ok("another peer has its seat".into()),
         };
         let Some(seat) = self.ready.enter(peer).map(Arc::new) else {
             return Ok("there is no seat for another peer".into());
         };
-        host.seat.set(seat.clone()).ok();
+        handler.seat.set(seat.clone()).ok();
         drop(handshaking);
         debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
         tokio::select! {
-            outcome = announce(&link, announced, &host.seen) => outcome,
+            outcome = announce(&link, announced, &handler.seen) => outcome,
             () = seat.replaced() => Ok("another peer has its seat".into()),
         }
     }
 
-    fn host(&self, peer: CallerId) -> ServedPeer {
+    /// The handler of a new connection's messages.
+    fn handler(&self, peer: CallerId) -> ServedPeer {
         ServedPeer {
             chain: self.chain.clone(),
             scheduler: self.scheduler.clone(),
@@ -182,10 +184,11 @@ impl PeerServerState {
         }
     }
 
+    /// Shakes hands, with the chain's present head in our status.
     async fn shake_hands(
         &self,
         stream: TcpStream,
-        host: Arc<ServedPeer>,
+        handler: Arc<ServedPeer>,
     ) -> Result<Arc<PeerLink>, PeerError> {
         self.pacer.wait().await;
         let mut random = [0; RANDOM_BYTES];
@@ -201,7 +204,7 @@ impl PeerServerState {
         }
         let secrets = HandshakeSecrets::from_random(&random);
         let session = Session::accept(self.identity.key(), secrets, config, 0)?;
-        PeerLink::open(stream, session, host).await
+        PeerLink::open(stream, session, handler).await
     }
 }
 
@@ -215,6 +218,7 @@ struct AnnouncedState {
 }
 
 impl AnnouncedState {
+    /// Everything up to now counts as announced.
     fn since_now(chain: &SharedChain) -> Self {
         let (changes, mut next_pending) = (chain.changes(), u64::MAX);
         // Transactions that are in the pool already are not announced.
@@ -337,10 +341,10 @@ impl PeerHandler for ServedPeer {
     }
 
     fn respond(self: Arc<Self>, asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
-        let host = self.clone();
+        let handler = self.clone();
         let make = move || match asked {
-            PeerRequest::Request { id, request } => host.requested(id, request),
-            PeerRequest::Block(hash) => host.block(hash),
+            PeerRequest::Request { id, request } => handler.requested(id, request),
+            PeerRequest::Block(hash) => handler.block(hash),
         };
         Some(Box::pin(async move { self.scheduler.answer(self.peer, bytes_for(&asked), make).await }))
     }

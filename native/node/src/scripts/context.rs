@@ -25,7 +25,9 @@ const MAX_ERROR: usize = 400;
 /// The objects and functions that scripts get. They call the functions of [`host_functions`].
 const PRELUDE: &str = include_str!("prelude.js");
 
+/// The pipe to the program, which the functions of the script's context share.
 type SharedPipe = Rc<RefCell<ProgramPipe>>;
+/// The result of a call to QuickJS.
 type Js<T> = rquickjs::Result<T>;
 
 /// Why a trace ended early.

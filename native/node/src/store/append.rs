@@ -73,6 +73,7 @@ impl ChainStore {
     }
 }
 
+/// Writes a block with its receipts.
 fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), ChainStoreError> {
     let mut blocks = write.open_table(BLOCKS)?;
     blocks.insert(&block.hash.0, block.block.as_slice())?;
@@ -83,6 +84,7 @@ fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), ChainS
     Ok(())
 }
 
+/// Writes the states after a block, and their roots; zeros stand for no state.
 fn put_states(write: &WriteTransaction, states: &States) -> Result<(), ChainStoreError> {
     for state in &states.tries {
         put_state(write, state)?;

@@ -189,6 +189,7 @@ fn read_state(write: &WriteTransaction) -> Result<Option<(u64, B256)>, ChainStor
     Ok(B256::try_from(head).ok().map(|head| (u64::from_be_bytes(*lowest_indexed), head)))
 }
 
+/// Writes the state of the index; see [`STATE`].
 fn write_state(write: &WriteTransaction, lowest_indexed: u64, head: B256) -> Result<(), ChainStoreError> {
     let state = [&[LAYOUT][..], &lowest_indexed.to_be_bytes(), head.as_slice()].concat();
     write.open_table(META)?.insert(STATE, state.as_slice())?;
