@@ -26,7 +26,7 @@ pub(super) struct Endpoints {
     pub(super) websockets: Vec<String>,
 }
 
-/// A server that listens, and the work beside it.
+/// A server that listens, and the background tasks of its key database.
 pub(super) struct BoundServer {
     server: Server,
     // Fields are dropped in order, so the tasks of the key database end after the server.

@@ -89,7 +89,7 @@ pub(super) enum NoBalance {
     NoBlock,
 }
 
-/// Asks a light client once for a balance, and for what it rests on.
+/// Asks a light client once for a balance, and for the evidence for it.
 pub(super) async fn ask_balance(
     service: &LightService,
     account: Address,

@@ -6,7 +6,7 @@
 //! | `command` | the run, from the flags to the end of the program |
 //! | `prove` | waits for the head, and asks for the balance until it is proven |
 //! | `sources` | what each source of the run has said |
-//! | `progress` | the line on stderr that says what is waited for |
+//! | `progress` | the line on stderr that shows the progress |
 //! | `answer`, `text` | a proven balance; how it is printed |
 //! | `failure` | what is printed where no balance is proven |
 

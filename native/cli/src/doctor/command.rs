@@ -1,4 +1,4 @@
-//! `rootlight doctor` from its flags to its exit code: makes the plan, runs [`examine`], prints the steps and writes the report.
+//! `rootlight doctor` from its flags to its exit code: makes the plan, runs [`examine()`], prints the steps and writes the report.
 
 use std::path::Path;
 use std::time::Duration;

@@ -162,9 +162,9 @@ impl RegtestChain {
 impl Blocks {
     /// The blocks that readers see.
     fn shown(&self) -> impl DoubleEndedIterator<Item = &Block> {
-        let before = self.open_changes.iter().find(|before| before.hides_change);
+        let hidden = self.open_changes.iter().find(|change| change.hides_change);
         let (base, replaced) =
-            before.map_or((self.blocks.len(), &[][..]), |before| (before.base, &before.replaced[..]));
+            hidden.map_or((self.blocks.len(), &[][..]), |change| (change.base, &change.replaced[..]));
         self.blocks.iter().take(base).chain(replaced)
     }
 
@@ -269,10 +269,10 @@ impl Blocks {
 impl Blocks {
     /// Stores replaced blocks, of heights from `from` on, in each open change before whose begin they were in the chain.
     fn keep_replaced(&mut self, from: usize, removed: &[Block]) {
-        for before in self.open_changes.iter_mut().filter(|before| from < before.base) {
-            let removed = removed.iter().take(before.base - from);
-            before.replaced.splice(..0, removed.cloned());
-            before.base = from;
+        for change in self.open_changes.iter_mut().filter(|change| from < change.base) {
+            let removed = removed.iter().take(change.base - from);
+            change.replaced.splice(..0, removed.cloned());
+            change.base = from;
         }
     }
 }
@@ -336,19 +336,19 @@ impl BitcoinSide for RegtestChain {
 
     fn end(&self, stays: bool) {
         let mut blocks = self.lock();
-        let Some(before) = blocks.open_changes.pop() else { return };
-        let is_changed = before.base < blocks.blocks.len() || !before.replaced.is_empty();
+        let Some(change) = blocks.open_changes.pop() else { return };
+        let has_changed = change.base < blocks.blocks.len() || !change.replaced.is_empty();
         if !stays {
-            blocks.blocks.truncate(before.base);
-            blocks.blocks.extend(before.replaced);
-            blocks.pending = before.pending;
-            blocks.mined_on_tip = before.mined_on_tip;
-            blocks.coinbases_made = before.coinbases_made;
+            blocks.blocks.truncate(change.base);
+            blocks.blocks.extend(change.replaced);
+            blocks.pending = change.pending;
+            blocks.mined_on_tip = change.mined_on_tip;
+            blocks.coinbases_made = change.coinbases_made;
         }
         if blocks.open_changes.is_empty() {
             blocks.drop_old_coinbases();
         }
-        if stays && is_changed {
+        if stays && has_changed {
             self.notify(blocks);
         }
     }

@@ -144,7 +144,7 @@ impl BitcoinKeeper {
         };
     }
 
-    /// Takes the headers and coinbases of a source that the client does not have. What was taken before a failure is stored too.
+    /// Takes the headers and coinbases of a source that the client does not have. Those taken before a failure are stored too.
     async fn poll_once(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         let taken = self.take_headers(source).await;
         self.store().await;

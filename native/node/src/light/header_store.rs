@@ -66,7 +66,7 @@ pub struct HeaderStore {
 
 /// Why opening a file failed.
 enum OpenFailure {
-    /// The file may be good, but is in use, or permission or space is missing. It is not set aside.
+    /// The file is in use, or permission or space is missing. Its contents may be good, so it is not set aside.
     Fatal(ChainStoreError),
     /// The contents of the file cannot be used, so it is set aside.
     Useless(String),

@@ -101,7 +101,8 @@ impl InlineRuns {
     }
 
     /// The time that an attempt has taken. Time in which the thread had no processor does not count for the limit, because the work is
-    /// nearly finished then and would begin anew on another thread. Only Linux tells the processor time of a thread.
+    /// nearly finished then and would begin anew on another thread. The processor time of a thread is read
+    /// on Linux only.
     fn time_of(&self, attempt: &Attempt) -> Duration {
         let time = attempt.started.elapsed();
         match cfg!(target_os = "linux") && time > self.longest() {

@@ -42,8 +42,8 @@ pub(super) struct ResponseScheduler {
 impl ResponseScheduler {
     /// A scheduler whose responses are made on these threads.
     pub(super) fn new(work: Arc<LongWork>) -> Self {
-        // One processor at least is left to others, if there are several.
         let of = |bytes| SharedBudget::new(bytes, bytes / 2);
+        // The queue has a permit less than there are processors, because making a response cannot pause for other work.
         Self { queue: RunQueue::without_pauses(), work, long: of(LONG_BYTES), short: of(SHORT_BYTES) }
     }
 
@@ -83,8 +83,9 @@ impl ResponseScheduler {
 }
 
 thread_local! {
-    /// The response that this thread makes, so that [`wait_without_permit`] finds its permit. A thread makes one at a time.
-    static ACTIVE: RefCell<Option<ActiveResponse>> = const { RefCell::new(None) };
+    /// The response for which this thread has a permit, so that [`wait_without_permit`] finds it. A thread makes one response at a
+    /// time.
+    static TURN: RefCell<Option<ActiveResponse>> = const { RefCell::new(None) };
 }
 
 /// A response that is being made, with its permit and bytes.
@@ -96,29 +97,29 @@ struct ActiveResponse {
     is_long: bool,
 }
 
-/// Clears [`ACTIVE`] when it is dropped, also if the work panics.
+/// Clears [`TURN`] when it is dropped, also if the work panics.
 struct ClearActive;
 
 impl Drop for ClearActive {
     fn drop(&mut self) {
-        ACTIVE.take();
+        TURN.take();
     }
 }
 
 impl ActiveResponse {
     /// Runs the work on this thread. Also returns the bytes that are still reserved.
     fn run<T>(self, work: impl FnOnce() -> T) -> (T, Reservation) {
-        ACTIVE.set(Some(self));
+        TURN.set(Some(self));
         let _clear = ClearActive;
         let done = work();
-        (done, ACTIVE.take().map(|active| active.reserved).unwrap_or_default())
+        (done, TURN.take().map(|active| active.reserved).unwrap_or_default())
     }
 }
 
 /// Waits for a network on a thread that makes a response. Other peers can use the permit meanwhile, and the bytes of a short response,
 /// of which nothing is made yet. On another thread, it only waits.
 pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output = T>) -> T {
-    let active = ACTIVE.take();
+    let active = TURN.take();
     runtime.block_on(async {
         let Some(ActiveResponse { queue, peer, permit, mut reserved, is_long }) = active else {
             return wait.await;
@@ -129,7 +130,7 @@ pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output 
         }
         let waited = wait.await;
         let permit = Some(queue.enter(peer, Size::Single).await);
-        ACTIVE.set(Some(ActiveResponse { queue, peer, permit, reserved, is_long }));
+        TURN.set(Some(ActiveResponse { queue, peer, permit, reserved, is_long }));
         waited
     })
 }

@@ -41,7 +41,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(11);
 /// Most transactions of a peer whose hashes are stored, so that they are not announced to it again.
 const MAX_SEEN: usize = 1024;
 
-/// Pause after the system gave no connection, for instance because too many files are open.
+/// Pause after accepting a connection failed, for instance because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves a chain to peers until the value is dropped.

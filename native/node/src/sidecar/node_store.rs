@@ -7,7 +7,7 @@ pub trait NodeStore: TrieStore + 'static {
     /// Makes readable what the node has written since the last call.
     ///
     /// # Errors
-    /// The database's error message. What was readable before can still be read.
+    /// The database's error message. Data that was readable before can still be read.
     fn catch_up(&self) -> Result<(), String>;
 
     /// A number that changes when [`Self::catch_up`] has made new data readable.
