@@ -20,8 +20,9 @@ use super::source_args::starts_at_shown_block;
 use super::stop_signal::StopSignal;
 use super::{light, verify};
 
-/// Longest wait for the head of the chain before loading begins; a longer synchronization is waited for with messages.
-const SETTLE: Duration = Duration::from_secs(10);
+/// Longest wait for the head of the chain before the loader starts. If synchronization takes longer, the loader tries again until the
+/// client has a head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between lines about progress.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
@@ -50,7 +51,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
             }
         }
         let light = open_client(args, &network, start, upstreams.clone(), limits)?;
-        if stop.unless(light.settled(SETTLE)).await.is_none() {
+        if stop.unless(light.settled(HEAD_TIMEOUT)).await.is_none() {
             return Ok(());
         }
         let metrics = Arc::new(IndexMetrics::default());

@@ -21,6 +21,7 @@ const COMPARED_HEADERS: u32 = 10;
 /// Blocks by which a source may be behind the others: one that was just mined, and one more.
 const MAX_BEHIND: u32 = 2;
 
+/// Advice for a step that failed.
 const HELP: &str = "name other sources with --bitcoin URL; an Electrum server with a certificate of its own needs tcp://, and a \
                     firewall may block its port; rootlight light needs one source of headers and one of coinbases";
 

@@ -29,6 +29,7 @@ const QUIET: Duration = Duration::from_secs(3);
 /// Most reasons of failed handshakes in the line of the step.
 const MAX_REASONS: usize = 3;
 
+/// Why names and discovery were not tried.
 const NO_BOOT_HOST: &str =
     "the network has no boot hosts; name one with --bootnode HOST:PORT, or a node with --peer ID@HOST:PORT";
 

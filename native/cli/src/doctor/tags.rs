@@ -16,7 +16,7 @@ use super::plan::DoctorPlan;
 use super::report::{DoctorStep, StepOutcome, StepSubject};
 
 /// Longest wait for the verdict `held`: the client fetches coinbases after headers, and uncles after coinbases.
-const SETTLE: Duration = Duration::from_secs(30);
+const VERDICT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Interval between two reads of the evidence.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -76,7 +76,7 @@ pub(super) async fn watch(
     until: Instant,
 ) -> DoctorStep {
     let started = Instant::now();
-    let settled = until.min(started.checked_add(SETTLE).unwrap_or(started));
+    let verdict_until = until.min(started.checked_add(VERDICT_TIMEOUT).unwrap_or(started));
     let mut reason = "no source has shown Bitcoin's chain".to_owned();
     // `end` is set once the verdict is there.
     let (mut samples, mut end) = (Vec::<TagSample>::new(), None);
@@ -95,12 +95,12 @@ pub(super) async fn watch(
                 samples.push(sample);
             }
             reason = report.verdict.to_string();
-            if report.verdict == BitcoinVerdict::Held || Instant::now() >= settled {
+            if report.verdict == BitcoinVerdict::Held || Instant::now() >= verdict_until {
                 end = end.or_else(|| Instant::now().checked_add(plan.watch));
             }
         }
         let now = Instant::now();
-        if end.map_or(now >= settled, |end| now >= end) {
+        if end.map_or(now >= verdict_until, |end| now >= end) {
             return step(source, started, &samples, &reason);
         }
         sleep(POLL_INTERVAL).await;
@@ -157,5 +157,6 @@ fn step(source: &str, started: Instant, samples: &[TagSample], reason: &str) -> 
     DoctorStep::new(StepSubject::Tags, source, started, outcome, seen).detailed(details).advised(HELP)
 }
 
+/// Advice for a step that failed.
 const HELP: &str = "look at the steps of Bitcoin's sources: one that offers coinbases is needed; docs/trust/bitcoin.md says what \
                     each verdict means. If the sources work and the verdict stays, the report is worth an issue";

@@ -9,6 +9,7 @@ use crate::service_call::quantity;
 
 /// Interval between two requests for the progress of the headers.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(POLL_MILLIS);
+/// The same in milliseconds.
 const POLL_MILLIS: u64 = 50;
 
 /// The progress of headers, as of `rootlight_syncStatus`.
@@ -59,6 +60,7 @@ impl Waits {
         *waited = waited.saturating_add(POLL_MILLIS);
     }
 
+    /// The waits as the end of a step's line.
     pub(super) fn words(&self) -> String {
         let Self { sources, headers, judgement } = self;
         format!(

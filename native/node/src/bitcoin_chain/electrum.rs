@@ -34,8 +34,11 @@ pub(super) struct Session {
 /// The code and text of an error.
 type Fault = (i64, &'static str);
 
+/// A request with wrong parameters.
 const INVALID: Fault = (-32_602, "invalid params");
+/// A request for a block or transaction that does not exist, or is not stored any more.
 const UNKNOWN: Fault = (1, "no such block or transaction");
+/// A request of a batch beyond [`MAX_ANSWER`].
 const TOO_LONG: Fault = (2, "the answers of this batch are too long: ask for less at a time");
 
 impl Session {
@@ -84,6 +87,7 @@ impl Session {
         }
     }
 
+    /// The result of a method.
     fn call(&mut self, method: &str, params: &[Value]) -> Result<Value, Fault> {
         let number = |at: usize| params.get(at).and_then(Value::as_u64).ok_or(INVALID);
         let height = |at: usize| number(at).map(|height| u32::try_from(height).unwrap_or(u32::MAX));

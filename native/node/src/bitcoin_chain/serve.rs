@@ -127,6 +127,7 @@ async fn answer_lines(stream: TcpStream, chain: Arc<RegtestChain>) -> io::Result
 async fn upgrade(State((chain, slots)): State<SocketState>, upgrade: WebSocketUpgrade) -> Response {
     let upgrade = upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES);
     upgrade.on_upgrade(async move |socket| {
+        // Without a free slot the socket is dropped, which closes it.
         if let Ok(_slot) = slots.try_acquire() {
             answer_messages(socket, chain).await;
         }

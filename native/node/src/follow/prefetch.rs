@@ -64,6 +64,7 @@ pub(super) struct Prefetcher {
     knows: Knows,
     upstream: SharedUpstream,
     network: Arc<Network>,
+    /// The windows that are being fetched or wait, in order; consecutive ones are [`WINDOW`] blocks apart.
     tasks: VecDeque<WindowTask>,
     /// Estimated bytes of the blocks that wait.
     waiting: Arc<AtomicUsize>,
@@ -82,6 +83,7 @@ impl Prefetcher {
             self.tasks.clear();
             self.begin(first);
         }
+        // There is a task: `begin` has added one if there was none.
         let Some(mut task) = self.tasks.pop_front() else { return Ok((0, Vec::new())) };
         let fetched = match (&mut task.fetched).await {
             Ok(fetched) => fetched,

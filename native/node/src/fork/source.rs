@@ -18,9 +18,9 @@ pub struct ForkSource {
     names: Arc<[String]>,
     /// Number of lists of requests that were sent.
     exchanges: AtomicU64,
-    /// Locked while a message has responses in memory, so that only one message at a time has them. A message that reads much
+    /// Locked by a message while it has responses in memory, so that only one message at a time has them. A message that reads much
     /// fetches in parts, and unlocks between two parts.
-    turn: Mutex<()>,
+    memory_lock: Mutex<()>,
 }
 
 impl ForkSource {
@@ -28,7 +28,7 @@ impl ForkSource {
     #[must_use]
     pub fn new(upstreams: Vec<SharedUpstream>, unproven: UnprovenPolicy) -> Self {
         let names = upstreams.iter().map(|upstream| upstream.name().to_owned()).collect();
-        Self { upstreams, unproven, names, exchanges: AtomicU64::new(0), turn: Mutex::default() }
+        Self { upstreams, unproven, names, exchanges: AtomicU64::new(0), memory_lock: Mutex::default() }
     }
 
     /// How many lists of requests were sent so far.
@@ -43,7 +43,7 @@ impl ForkSource {
     ) -> Result<T, ForkError> {
         let mut exchanges = Exchanges::new(self.names.clone(), self.unproven);
         // Reservations of the bytes of responses that `exchanges` still needs, one for each exchange.
-        let (mut turn, mut reserved) = (None, Vec::new());
+        let (mut memory_lock, mut reserved) = (None, Vec::new());
         loop {
             match work(&mut exchanges) {
                 Ok(value) => return Ok(value),
@@ -51,9 +51,10 @@ impl ForkSource {
                 Err(Stop::Failed(error)) => return Err(self.unusable().await.unwrap_or(error)),
                 Err(Stop::Ask(upstream, requests)) => {
                     reserved.truncate(exchanges.held());
+                    // No response is in memory now, so another message may fetch first.
                     if reserved.is_empty() {
-                        drop(turn.take());
-                        turn = Some(self.turn.lock().await);
+                        drop(memory_lock.take());
+                        memory_lock = Some(self.memory_lock.lock().await);
                     }
                     let (responses, bytes) = self.ask(upstream, requests.clone()).await;
                     reserved.push(bytes);
