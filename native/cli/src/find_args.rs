@@ -1,4 +1,4 @@
-//! Flags about nodes of the peer-to-peer network that the operator did not name.
+//! Flags of discovery, and of the commands that use it first of all: `peers`, `crawl` and `doctor`.
 
 use std::path::PathBuf;
 

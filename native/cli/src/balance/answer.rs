@@ -64,7 +64,7 @@ impl BitcoinBasis {
             reason: status["reason"].as_str().map(str::to_owned),
             blocks: status["blocksAbove"].as_u64()?,
             age: status["newestAge"].as_u64(),
-            // A `kin` tag agrees with this chain, but names a block that is not in it, such as an uncle.
+            // A `kin` tag names a block that is not shown, such as an uncle, and agrees with this chain otherwise.
             tags: (tags("own")?.saturating_add(tags("kin")?), tags("foreign")?),
         })
     }

@@ -11,7 +11,7 @@ use super::sources::{SourceNote, short_name};
 /// The beginning of [`FailedRun::refusal`] if Bitcoin does not support the chain as `--min-bitcoin` demands.
 pub(super) const MIN_BITCOIN_PREFIX: &str = "--min-bitcoin: ";
 
-/// Most sources that are listed, so that the report fits on a screen of 24 lines.
+/// Most sources that are listed, so that the report fits on one screen.
 const MAX_SOURCES: usize = 8;
 
 /// How a run without an answer ended.

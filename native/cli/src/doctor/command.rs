@@ -91,8 +91,8 @@ fn plan(args: &DoctorArgs) -> Result<DoctorPlan, CommandError> {
 
 /// The start that `--checkpoint` names; without the flag, the default start and the one at the built-in checkpoint.
 fn starts(named: Option<&str>, network: &Network) -> Result<Vec<LightStart>, CommandError> {
-    let floor = SyncOptions::default().work_floor;
-    let at = |text: Option<&str>| start(text, network, floor, unix_time());
+    let work_floor = SyncOptions::default().work_floor;
+    let at = |text: Option<&str>| start(text, network, work_floor, unix_time());
     let mut starts = vec![at(named).map_err(|error| CommandError::Usage(error.to_string()))?];
     let built_in = at(Some("built-in")).ok().filter(|_| named.is_none());
     let other = built_in.filter(|built_in| !starts.contains(built_in));

@@ -48,6 +48,7 @@ struct FormerStep {
 /// The sources of a former run, as recorded.
 #[derive(Default)]
 pub(super) struct FormerSources {
+    /// The recordings of peers and of upstreams.
     pub(super) upstreams: Vec<SharedUpstream>,
     /// Nodes that were tried by themselves, each with its start; `None` stands for the first start of the run.
     pub(super) alone: Vec<(SharedUpstream, Option<LightStart>)>,

@@ -32,7 +32,7 @@ struct TagSample {
     at: u64,
     bitcoin_height: u32,
     verdict: &'static str,
-    /// Tags of the newest 72 Bitcoin blocks, by class.
+    /// Tags of the newest 72 Bitcoin blocks, by class (`rootlight::light::bitcoin::TagClass`).
     #[serde(flatten)]
     tags: TagCounts,
     /// Bitcoin blocks by which the newest Bitcoin parent that headers of the chain name is behind Bitcoin's newest block.

@@ -100,6 +100,7 @@ async fn ask_each(
     all
 }
 
+/// The failures of requests to an upstream that does not exist.
 fn no_such_upstream(requests: &[UpstreamRequest]) -> UpstreamResponses {
     let failure = |_: &UpstreamRequest| Err(RequestFailure::Transport("no such upstream".into()));
     UpstreamResponses { answers: requests.iter().map(failure).collect(), ..UpstreamResponses::default() }

@@ -18,8 +18,8 @@ use crate::recovery::AllProcessors;
 /// The run of one message: its progress, and everything else that the run needs.
 pub(super) struct MessageRun {
     pub(super) message: MessageProgress,
-    /// Whether the message's text is short: hashing a long parameter takes as long as a run.
-    pub(super) is_short: bool,
+    /// Whether the message's text is short, unlike one with long parameters, whose hashing alone takes as long as a run.
+    pub(super) has_short_text: bool,
     parts: Arc<LocalState>,
     /// On a fork, the caller and a copy of the message, because the message may have to run several times until all its data is
     /// fetched.
@@ -30,10 +30,10 @@ pub(super) struct MessageRun {
 
 impl MessageRun {
     pub(super) fn new(caller: &Arc<Caller>, message: Message, parts: Arc<LocalState>) -> Self {
-        let is_short = message.bytes() <= SHORT_JSON;
+        let has_short_text = message.bytes() <= SHORT_JSON;
         let again = parts.options.fork.as_ref().map(|_| (caller.clone(), message.clone()));
         let message = MessageProgress::new(caller.clone(), message);
-        Self { message, is_short, parts, again, begun: None }
+        Self { message, has_short_text, parts, again, begun: None }
     }
 
     /// Answers the message on the calling thread if that takes no longer than moving the message to another thread. A brief
@@ -45,7 +45,7 @@ impl MessageRun {
         caller_id: CallerId,
     ) -> Result<Result<Reply, NoChange>, Self> {
         // On a fork, a message may wait for data of another network.
-        if !self.is_short || self.again.is_some() {
+        if !self.has_short_text || self.again.is_some() {
             return Err(self);
         }
         let parts = self.parts.clone();
@@ -97,7 +97,7 @@ impl MessageRun {
     fn with(&self, (caller, message): &(Arc<Caller>, Message)) -> Self {
         Self {
             message: MessageProgress::new(caller.clone(), message.clone()),
-            is_short: self.is_short,
+            has_short_text: self.has_short_text,
             parts: self.parts.clone(),
             again: None,
             begun: None,

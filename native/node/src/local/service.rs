@@ -183,8 +183,8 @@ impl LocalService {
         run: MessageRun,
         size: Size,
     ) -> Result<ReservedReply, Unanswered> {
-        let is_short = run.is_short;
-        let runs = match (run.message.reads_only(), is_short) {
+        let has_short_text = run.has_short_text;
+        let runs = match (run.message.reads_only(), has_short_text) {
             (true, true) => &self.runs,
             (true, false) => &self.long,
             (false, _) => &self.writes,
@@ -197,7 +197,7 @@ impl LocalService {
             run.run(pauses)
         };
         // A long message decodes and hashes megabytes of parameters without pauses, so it runs on a thread of lower priority.
-        let ran = match is_short {
+        let ran = match has_short_text {
             true => self.limits().work().spawn_lowered(Some(caller_id.asker()), work).await.ok(),
             false => self.limits().work().run_last(work).await,
         };
