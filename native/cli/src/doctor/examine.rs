@@ -64,7 +64,7 @@ pub async fn examine(
     plan: &DoctorPlan,
     on_step: &mut dyn FnMut(&DoctorStep),
 ) -> Result<DoctorReport, DoctorError> {
-    let (started, at) = (Instant::now(), unix_time());
+    let (started, started_unix) = (Instant::now(), unix_time());
     let after = |time: Duration| started.checked_add(time).unwrap_or(started);
     let until = after(plan.limit);
     let mut steps = Steps { all: Vec::new(), on_step };
@@ -93,7 +93,7 @@ pub async fn examine(
         network: plan.network.name.clone(),
         chain_id: plan.network.chain_id,
         checkpoint: plan.checkpoint.clone(),
-        started: at,
+        started: started_unix,
         milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         proven_by: proven_by(&steps.all),
         steps: steps.all,

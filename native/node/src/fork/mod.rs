@@ -8,7 +8,7 @@
 //! | `source` | the upstreams, and the requests to them |
 //! | `disk` | the files of data that was read |
 //!
-//! `rootlight::dev::fork` holds the fetched data in memory, and makes the requests for missing data.
+//! `rootlight::dev::fork` has the fetched data in memory, and makes the requests for missing data.
 
 mod disk;
 mod notes;
@@ -39,6 +39,7 @@ use start::Begun;
 /// The base of a fork: the blocks of another network on which the chain has begun, with the means to fetch what the chain reads of
 /// them.
 pub struct Fork {
+    /// The upstreams of the first block.
     source: Arc<ForkSource>,
     options: ForkOptions,
     /// The URLs of the upstreams, which a reset may name.
@@ -52,9 +53,12 @@ pub struct Fork {
 /// A block on which the chain has begun, and its sources.
 #[derive(Clone)]
 struct Start {
+    /// The data about the block that is in memory.
     state: Arc<ForkState>,
+    /// The data that runs lacked.
     notes: Arc<ThreadNotes>,
     source: Arc<ForkSource>,
+    /// The file of the block; `None` if nothing is stored.
     store: Option<Arc<ForkStore>>,
 }
 

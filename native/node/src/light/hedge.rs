@@ -49,8 +49,8 @@ impl SharedHedges {
         self.race(metrics, (first, patience), spare, requests).await
     }
 
-    /// Sends a round of requests to the first upstream, and to the spare one as well if the first takes longer. Returns the
-    /// responses, and whether they are the spare's. Those of the spare count only if it has a result for each request.
+    /// Sends a round of requests to the first upstream, and to the spare as well if the first takes longer than `patience`. Returns the
+    /// responses, and whether they are the spare's. The spare's responses are used only if it has a result for each request.
     async fn race(
         &self,
         metrics: &Metrics,

@@ -42,7 +42,7 @@ pub(super) async fn run(
         replace_source(&shared, index, &upstream, &mut watched);
         let requests = shared.client.receipt_requests(index, &mut outbox, shared.now());
         if !requests.is_empty() {
-            // Transactions that the upstream does not have are sent again.
+            // Transactions that the upstream does not report as mined are sent again; the responses to that do not matter.
             let again = outbox.resend_requests(ask(requests).await.answers);
             ask(again).await;
         }

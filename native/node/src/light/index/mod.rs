@@ -102,6 +102,7 @@ enum QuestionKind {
 /// The part of a request for logs that the index answers, and the rest.
 #[derive(Debug)]
 struct OlderRange {
+    /// The question to the index.
     asked: LogQuestion,
     /// The last block of the whole request.
     to: u64,
@@ -144,6 +145,7 @@ impl OlderRange {
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
         let to = to.unwrap_or(head).min(head);
+        // Few blocks, all on the proven chain, are answered with proofs.
         if from >= lowest && to.saturating_sub(from) < view.policy().max_log_blocks {
             return None;
         }
@@ -151,6 +153,7 @@ impl OlderRange {
         if from > last {
             return None;
         }
+        // As everywhere, the number of logs is limited only for requests of more blocks than this.
         let most = (to.saturating_sub(from) >= FREE_LOG_BLOCKS).then_some(MAX_LOGS);
         let rest = if to > last { Some(rest(request, &filter, last.saturating_add(1), to)?) } else { None };
         let LogFilter { addresses, topics } = filter;
@@ -164,6 +167,7 @@ impl OlderRange {
             LogReply::All { count, logs } => (count, logs),
             LogReply::TooMany { at } => return Err(too_many(from, to, at)),
             LogReply::TooLong { at } => {
+                // The range before the block at which the answer became too long, as advice to the caller.
                 let fits = (at > from).then(|| (from, at.saturating_sub(1)));
                 return Err(error(range_failure(RangeStop::TooLong { fits })));
             }
@@ -196,7 +200,7 @@ impl PartialResult for OlderPart {
         self.list.get().len()
     }
 
-    /// This list and that of the newer blocks as one array, or [`RpcError::TooManyLogs`].
+    /// This list and that of the newer blocks as one array, or [`RpcError::TooManyLogs`] if both together are too long.
     fn joined(self: Box<Self>, newer: &RawValue) -> Outcome {
         let mut count = self.logs.as_ref().map_or(0, |logs| logs.count);
         for_each_member(newer.get(), &mut |_| {

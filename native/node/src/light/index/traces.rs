@@ -52,6 +52,7 @@ impl OlderTraces {
         };
         let most = view.policy().max_traced_blocks;
         let last = to.min(head.saturating_sub(view.policy().min_depth));
+        // Few blocks, all on the proven chain, are answered with proofs.
         if (from >= lowest && to.saturating_sub(from) < most) || from > last {
             return None;
         }
