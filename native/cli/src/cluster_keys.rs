@@ -43,6 +43,7 @@ async fn connect(config: &StoreConfig) -> Option<Arc<HotStore>> {
     connected.ok()
 }
 
+/// Runs an action, and prints its result.
 async fn send_command(keys: &ClusterKeys, action: KeysAction) -> Result<(), CommandError> {
     match action {
         KeysAction::Create { limits } => {

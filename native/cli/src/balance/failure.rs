@@ -16,9 +16,11 @@ const MAX_SOURCES: usize = 8;
 
 /// How a run without an answer ended.
 pub(super) struct FailedRun {
+    /// How far the light client came.
     pub(super) reached: ClientProgress,
     /// The answer of `rootlight_upstreams`.
     pub(super) upstreams: Value,
+    /// The responses of each source, by its name.
     pub(super) notes: BTreeMap<String, SourceNote>,
     /// Upstreams of another chain by name, with a text that names their chain.
     pub(super) foreign: BTreeMap<String, String>,
@@ -29,6 +31,7 @@ pub(super) struct FailedRun {
 }
 
 impl FailedRun {
+    /// The lines of the report.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.stage()];
         if let Some(refusal) = &self.refusal {
@@ -52,7 +55,9 @@ impl FailedRun {
         }
     }
 
-    /// Each source with the report of it that explains most: of several reports, the one with the lowest number.
+    /// Each source with the report of it that explains most: of several reports, the one with the lowest rank. The ranks are 0 for a lie or
+    /// another chain, 1 for a failure to prove state, 2 for a source that is left alone or whose proof was not enough, 3 for another
+    /// failure, and 4 for a source that was not asked.
     fn sources(&self) -> Vec<String> {
         let mut said: BTreeMap<&str, (u8, String)> = BTreeMap::new();
         for (name, note) in &self.notes {
@@ -133,7 +138,7 @@ impl FailedRun {
     }
 }
 
-/// The report of a source about state, or else about the chain; reports with a lower number come first.
+/// The report of a source about state, or else about the chain, with its rank as in [`FailedRun::sources`].
 fn of_note(note: &SourceNote) -> (u8, String) {
     match (&note.state, &note.other) {
         (Some(Err(error)), _) => (1, error.clone()),

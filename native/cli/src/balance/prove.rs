@@ -73,7 +73,7 @@ impl Prover<'_> {
             match ask_balance(self.service, self.account, self.chosen()).await {
                 Ok(answer) => return Ok(answer),
                 Err(NoBalance::NoBlock) => return Err(Unproven::Block),
-                Err(NoBalance::Unproven(reason)) => self.refuse(reason),
+                Err(NoBalance::Unproven(reason)) => self.note_refusal(reason),
             }
             if tries >= TRIES && !self.finds_nodes {
                 break;
@@ -97,7 +97,7 @@ impl Prover<'_> {
     async fn reach_head(&self) -> Result<(), Unproven> {
         // The client tries each source again after a pause, so a moment without a fault does not show that a source works. A new
         // header shows it.
-        let (mut failing, mut head) = (None::<Instant>, Value::Null);
+        let (mut failing_since, mut head) = (None::<Instant>, Value::Null);
         let mut changes = self.service.changes();
         loop {
             let mut status = ask(self.service, "rootlight_syncStatus", json!([])).await.unwrap_or_default();
@@ -106,17 +106,17 @@ impl Prover<'_> {
                 return Ok(());
             }
             if let Some(reason) = bitcoin["reason"].as_str().filter(|_| self.demands_bitcoin) {
-                self.refuse(format!("{MIN_BITCOIN_PREFIX}{reason}"));
+                self.note_refusal(format!("{MIN_BITCOIN_PREFIX}{reason}"));
             }
             let reached = status["currentBlock"].take();
             if reached != head {
-                (failing, head) = (None, reached);
+                (failing_since, head) = (None, reached);
             }
             if let Some(fault) = status["fault"].as_str() {
-                self.refuse(fault.to_owned());
-                failing.get_or_insert_with(Instant::now);
+                self.note_refusal(fault.to_owned());
+                failing_since.get_or_insert_with(Instant::now);
             }
-            if failing.is_some_and(|since| since.elapsed() >= FAULT_PATIENCE) && !self.finds_nodes {
+            if failing_since.is_some_and(|since| since.elapsed() >= FAULT_PATIENCE) && !self.finds_nodes {
                 return Err(Unproven::Chain);
             }
             // A new head ends the wait early.
@@ -128,7 +128,7 @@ impl Prover<'_> {
     }
 
     /// Notes why the latest question was not answered.
-    fn refuse(&self, reason: String) {
+    fn note_refusal(&self, reason: String) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 

@@ -167,7 +167,7 @@ impl LightService {
     ) -> Self {
         let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
-        // Bitcoin has a block for 20 of Rootstock's, so its sources are polled less often.
+        // Bitcoin has a block for 20 of Rootstock's, so its sources are polled a quarter as often.
         let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
         let judged = !options.bitcoin.is_empty();
         let keeper = || BitcoinKeeper::start(shared.clone(), folder, poll, &options.bitcoin);
