@@ -1,4 +1,5 @@
-//! The ancestors of a block on its own branch.
+//! The ancestors of a block on its own branch of a locally executed chain. Execution reads them for BLOCKHASH, the
+//! BlockHeader contract and the rewards that REMASC pays.
 
 use alloc::vec::Vec;
 
@@ -14,7 +15,8 @@ use crate::types::{Header, SealedHeader};
 pub struct BranchAncestry<'a> {
     chain: &'a ChainView,
     tip: B256,
-    /// The blocks below those of the chain.
+    /// The block of another network on which the chain begins, with the blocks below that block; `None` if the chain
+    /// begins with a genesis block.
     fork: Option<&'a dyn ForkBase>,
 }
 
@@ -25,17 +27,19 @@ impl<'a> BranchAncestry<'a> {
         Self { chain, tip, fork: None }
     }
 
-    /// The same branch, with the blocks on which its chain begins.
+    /// The same branch of a chain that begins on a block of another network: `fork` supplies the ancestors below that
+    /// block.
     #[must_use]
     pub const fn above(self, fork: Option<&'a dyn ForkBase>) -> Self {
         Self { fork, ..self }
     }
 
-    /// The header of a block below those of the chain, if it is known.
-    fn below(&self, number: u64) -> Option<VerifiedHeader> {
+    /// The header of an ancestor below the block on which the chain begins; `None` if the fork base does not have it.
+    fn ancestor_in_fork(&self, number: u64) -> Option<VerifiedHeader> {
         self.fork.filter(|fork| number < fork.block().number)?.header(number)
     }
 
+    /// The header of an ancestor among the blocks of the chain itself.
     fn ancestor(&self, number: u64) -> Option<&'a VerifiedHeader> {
         self.chain.ancestor(&self.tip, number)
     }
@@ -43,14 +47,14 @@ impl<'a> BranchAncestry<'a> {
 
 impl Ancestry for BranchAncestry<'_> {
     fn header(&self, number: u64) -> Option<SealedHeader> {
-        let held = self.ancestor(number).map(|header| header.sealed().clone());
-        held.or_else(|| Some(self.below(number)?.sealed().clone()))
+        let in_chain = self.ancestor(number).map(|header| header.sealed().clone());
+        in_chain.or_else(|| Some(self.ancestor_in_fork(number)?.sealed().clone()))
     }
 
     fn uncles(&self, number: u64) -> Option<Vec<Header>> {
         let uncles = match self.ancestor(number) {
             Some(header) => self.chain.uncles(&header.hash()).cloned()?,
-            None => self.fork?.uncles(self.below(number)?.sealed())?,
+            None => self.fork?.uncles(self.ancestor_in_fork(number)?.sealed())?,
         };
         Some(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
@@ -60,8 +64,8 @@ impl Ancestry for BranchAncestry<'_> {
     }
 
     fn hash(&self, number: u64) -> Option<B256> {
-        let held = self.ancestor(number).map(|header| header.hash());
-        held.or_else(|| Some(self.below(number)?.hash()))
+        let in_chain = self.ancestor(number).map(|header| header.hash());
+        in_chain.or_else(|| Some(self.ancestor_in_fork(number)?.hash()))
     }
 
     fn first_rewarded(&self) -> u64 {

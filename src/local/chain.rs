@@ -49,15 +49,17 @@ pub struct BlockState {
 #[derive(Debug, Clone)]
 pub struct LocalChain {
     headers: HeaderChain,
-    /// The snapshot for readers; its headers are those of `headers`.
-    now: ChainSnapshot,
+    /// The current snapshot for readers; its headers are those of `headers`.
+    snapshot: ChainSnapshot,
     /// The number of blocks below the head whose states are kept; `None` keeps all.
     history: Option<u64>,
     /// States of blocks below this height have been dropped.
     lowest_state: u64,
-    /// Blocks executed since the last [`Self::take_block_states`], for the host to store.
-    settled: Vec<BlockState>,
-    sides: SideBlocks,
+    /// States of the blocks executed since the last [`Self::take_block_states`], for the host to store.
+    block_states: Vec<BlockState>,
+    /// Number and size of the blocks outside the canonical chain.
+    side_blocks: SideBlocks,
+    /// Recovers the senders of imported transactions; `None` recovers one after the other on the importing thread.
     recovery: Option<Arc<dyn Recovery>>,
 }
 
@@ -73,14 +75,14 @@ impl LocalChain {
         state: Trie,
         history: Option<u64>,
     ) -> Result<Self, ChainError> {
-        let mut chain = Self::on(HeaderChain::from_genesis(network, genesis)?, None, history);
+        let mut chain = Self::with_headers(HeaderChain::from_genesis(network, genesis)?, None, history);
         let header = chain.headers.head().clone();
         chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
         Ok(chain)
     }
 
-    /// Makes a chain that begins after a block of another network, with the state after that block. `history` is that of
-    /// [`Self::new`].
+    /// Makes a chain that begins after a block of another network, with the state after that block. `history` has the same
+    /// meaning as in [`Self::new`].
     ///
     /// # Errors
     /// None for a base whose block is verified.
@@ -94,22 +96,23 @@ impl LocalChain {
         let (number, hash) = (header.number, header.hash());
         let start = Checkpoint { number, hash, total_difficulty: None };
         let headers = HeaderChain::from_checkpoint(network, &start, header.sealed().clone())?;
-        let mut chain = Self::on(headers, Some(fork), history);
+        let mut chain = Self::with_headers(headers, Some(fork), history);
         chain.lowest_state = number;
-        chain.now.states.insert(hash, state);
-        chain.now.heights.insert(number, Arc::new(alloc::vec![hash]));
+        chain.snapshot.states.insert(hash, state);
+        chain.snapshot.hashes_by_height.insert(number, Arc::new(alloc::vec![hash]));
         Ok(chain)
     }
 
-    /// A chain of these headers, without a block.
-    fn on(headers: HeaderChain, fork: Option<Arc<dyn ForkBase>>, history: Option<u64>) -> Self {
+    /// A chain of these headers, without bodies, receipts and states.
+    fn with_headers(headers: HeaderChain, fork: Option<Arc<dyn ForkBase>>, history: Option<u64>) -> Self {
+        // An executed chain keeps every canonical header, and `drop_excess_side_blocks` limits the others.
         let headers = headers.with_window(u64::MAX).with_side_limit(usize::MAX);
-        let now = ChainSnapshot {
+        let snapshot = ChainSnapshot {
             headers: headers.snapshot(),
             blocks: Default::default(),
             states: Default::default(),
             transactions: Default::default(),
-            heights: Default::default(),
+            hashes_by_height: Default::default(),
             index: None,
             codes: None,
             events: Events::default(),
@@ -117,34 +120,34 @@ impl LocalChain {
         };
         Self {
             headers,
-            now,
+            snapshot,
             history,
             lowest_state: 0,
-            settled: Vec::new(),
-            sides: SideBlocks::default(),
+            block_states: Vec::new(),
+            side_blocks: SideBlocks::default(),
             recovery: None,
         }
     }
 
     /// A snapshot of the chain for readers.
     pub fn snapshot(&self) -> ChainSnapshot {
-        self.now.clone()
+        self.snapshot.clone()
     }
 
     /// The current snapshot of the chain.
     pub const fn view(&self) -> &ChainSnapshot {
-        &self.now
+        &self.snapshot
     }
 
     /// Sets the index to which blocks are added when they become canonical. It must already know the present
     /// canonical blocks, or name each of them as a candidate of every search.
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
-        self.now.index = Some(index);
+        self.snapshot.index = Some(index);
     }
 
     /// Sets the cache of analysed code that calls on the chain share.
     pub fn set_codes(&mut self, codes: Arc<dyn crate::exec::SharedCodes>) {
-        self.now.codes = Some(codes);
+        self.snapshot.codes = Some(codes);
     }
 
     /// Sets the recovery of the senders of imported transactions.
@@ -161,13 +164,13 @@ impl LocalChain {
     /// Uses the index and the caches of another chain.
     #[cfg(feature = "dev")]
     pub(crate) fn share_caches(&mut self, other: &Self) {
-        self.now.index.clone_from(&other.now.index);
-        self.now.codes.clone_from(&other.now.codes);
+        self.snapshot.index.clone_from(&other.snapshot.index);
+        self.snapshot.codes.clone_from(&other.snapshot.codes);
     }
 
     /// The head of the canonical chain.
     pub fn head(&self) -> &VerifiedHeader {
-        self.now.head()
+        self.snapshot.head()
     }
 
     /// Imports a block. Checks header and uncle rules and the transactions, executes the block, compares every root,
@@ -198,24 +201,25 @@ impl LocalChain {
         let checked = self.headers.check_block(candidate, uncles, now)?;
         let header = checked.header().clone();
         let fail = |error| ImportError::Execution { number: header.number, hash: header.hash(), error };
-        let state = self.now.state(&header.parent_hash).ok_or_else(|| ImportError::NoState {
+        let state = self.snapshot.state(&header.parent_hash).ok_or_else(|| ImportError::NoState {
             number: header.number,
             hash: header.hash(),
             parent: header.parent_hash,
         })?;
         let input = BlockInput { header: header.header(), transactions: &body.transactions, senders: None };
-        let ancestry = self.now.ancestry(header.parent_hash);
-        let network = self.now.network();
+        let ancestry = self.snapshot.ancestry(header.parent_hash);
+        let network = self.snapshot.network();
         let mut context = BlockContext::new(network, header.header().into(), &ancestry);
         context.interrupt = interrupt;
-        // Where headers commit to the state, the comparison below covers the whole result.
+        // Since RSKIP-126 the header's state root is that of our trie format, so `check` below compares the whole result. A
+        // call to a method that this version does not implement may therefore fail and the block still be checked.
         if network.active(Rule::Rskip126, header.number) {
             context.unsimulated = OnUnsimulated::Fail;
         }
         context.recovery = self.recovery.as_deref();
         let executed = execute_in(&context, state, &input, &mut NoObserver).map_err(fail)?;
         executed.check(&header, network).map_err(fail)?;
-        Ok(self.accept(checked, body.transactions, executed))
+        Ok(self.accept_executed(checked, body.transactions, executed))
     }
 
     /// Appends a block that was built and executed here, so that its roots follow from its execution. Checks header
@@ -234,11 +238,14 @@ impl LocalChain {
             return Ok(known);
         }
         let checked = self.headers.check_block(HeaderCandidate::from(header), uncles, None)?;
-        Ok(self.accept(checked, transactions, executed))
+        Ok(self.accept_executed(checked, transactions, executed))
     }
 
     /// Restores a stored block that was executed before. Checks header and uncle rules, and transactions and receipts
-    /// against the header; executes nothing. `state` is the state after the block, if it is stored.
+    /// against the header; executes nothing. `state` is the state after the block, if the host has stored that state.
+    ///
+    /// # Errors
+    /// The first check that fails. The chain is unchanged then.
     pub fn restore(
         &mut self,
         block: Block,
@@ -254,10 +261,10 @@ impl LocalChain {
         let header = checked.header().clone();
         let (number, hash) = (header.number, header.hash());
         let fail = |error: BodyError| ImportError::Body { number, hash, error };
-        let network = self.now.network();
+        let network = self.snapshot.network();
         // Before RSKIP-126 headers commit to a trie of another format, so the root cannot be compared.
-        let committed = network.active(Rule::Rskip126, number);
-        if let Some(state) = state.as_ref().filter(|state| committed && state.root() != header.state_root) {
+        let comparable = network.active(Rule::Rskip126, number);
+        if let Some(state) = state.as_ref().filter(|state| comparable && state.root() != header.state_root) {
             let (found, expected) = (state.root(), header.state_root);
             return Err(ImportError::StoredState { number, hash, found, expected });
         }
@@ -270,105 +277,110 @@ impl LocalChain {
             marked_sender(tx).unwrap_or_else(|| tx.recover_sender(chain_id).unwrap_or_default())
         };
         let senders = body.transactions().iter().map(sender).collect();
-        Ok(self.settle(checked, body.transactions().to_vec(), receipts, senders, state, Vec::new()))
+        Ok(self.insert_checked(checked, body.transactions().to_vec(), receipts, senders, state, Vec::new()))
     }
 
+    /// The result of importing a block that the chain already has.
     fn imported_before(&self, hash: B256) -> Option<Imported> {
         let header = self.headers.by_hash(&hash)?.clone();
         Some(Imported { header, change: HeadChange::Known, unsimulated: Vec::new() })
     }
 
-    /// Takes the blocks executed since the last call. The states of successive blocks share most of their nodes.
+    /// Takes the states of the blocks executed since the last call. The states of successive blocks share most of their
+    /// nodes.
     pub fn take_block_states(&mut self) -> Vec<BlockState> {
-        core::mem::take(&mut self.settled)
+        core::mem::take(&mut self.block_states)
     }
 
-    fn accept(
+    /// Inserts a block that was executed here, and adds the events of the change to the canonical chain.
+    fn accept_executed(
         &mut self,
         checked: CheckedHeader,
         transactions: Vec<Transaction>,
         executed: ExecutedBlock,
     ) -> Imported {
         let ExecutedBlock { state, receipts, senders, unsimulated, .. } = executed;
-        self.settled.push(BlockState { block: checked.header().hash(), state: state.clone() });
-        let imported = self.settle(checked, transactions, receipts, senders, Some(state), unsimulated);
+        self.block_states.push(BlockState { block: checked.header().hash(), state: state.clone() });
+        let imported =
+            self.insert_checked(checked, transactions, receipts, senders, Some(state), unsimulated);
         match &imported.change {
-            HeadChange::Extended => self.note(&imported.header, ChainEvent::Connected),
+            HeadChange::Extended => self.push_event(&imported.header, ChainEvent::Connected),
             HeadChange::Reorganised(change) => {
-                change.removed.iter().for_each(|header| self.note(header, ChainEvent::Removed));
-                change.added.iter().for_each(|header| self.note(header, ChainEvent::Connected));
+                change.removed.iter().for_each(|header| self.push_event(header, ChainEvent::Removed));
+                change.added.iter().for_each(|header| self.push_event(header, ChainEvent::Connected));
             }
             HeadChange::Side | HeadChange::Known => {}
         }
         imported
     }
 
-    /// Notes that a transaction entered the pool and can be mined, and who has sent it.
+    /// Adds the event of a transaction that entered the pool and can be mined. `asker` has sent the transaction.
     pub fn note_pending(&mut self, hash: B256, asker: Option<Asker>) {
-        self.now.events.push(ChainEvent::Pending { hash, asker });
+        self.snapshot.events.push(ChainEvent::Pending { hash, asker });
     }
 
-    /// Notes that a block joined or left the canonical chain.
-    fn note(&mut self, header: &VerifiedHeader, event: fn(EventBlock) -> ChainEvent) {
-        if let Some(block) = self.now.blocks.get(&header.hash()).cloned() {
-            self.now.events.push(event(EventBlock { header: header.clone(), block }));
+    /// Adds the event of a block that joined or left the canonical chain.
+    fn push_event(&mut self, header: &VerifiedHeader, event: fn(EventBlock) -> ChainEvent) {
+        if let Some(block) = self.snapshot.blocks.get(&header.hash()).cloned() {
+            self.snapshot.events.push(event(EventBlock { header: header.clone(), block }));
         }
     }
 
-    /// Drops the events, for a chain that is kept to be returned to ([`Self::replace`]).
+    /// Drops the events of a chain that a development tool keeps, in order to return to it later with [`Self::replace`].
     pub fn forget_events(&mut self) {
-        self.now.events = Events::default();
+        self.snapshot.events = Events::default();
     }
 
     /// Continues with another chain of the same genesis, for development tools. The events continue: the blocks that
     /// only this chain has are removed, those that only the other one has are connected.
     pub fn replace(&mut self, mut other: Self) {
-        let (old, new) = (self.now.headers.clone(), other.now.headers.clone());
-        let (mut fork, mut removed) = (old.head().number, Vec::new());
-        while let Some(header) = old.by_number(fork).filter(|old| !new.is_canonical(fork, &old.hash())) {
+        let (old, new) = (self.snapshot.headers.clone(), other.snapshot.headers.clone());
+        let (mut common, mut removed) = (old.head().number, Vec::new());
+        while let Some(header) = old.by_number(common).filter(|old| !new.is_canonical(common, &old.hash())) {
             removed.push(header);
-            fork = fork.saturating_sub(1);
+            common = common.saturating_sub(1);
         }
-        removed.iter().rev().for_each(|header| self.note(header, ChainEvent::Removed));
-        other.now.events = core::mem::take(&mut self.now.events);
+        removed.iter().rev().for_each(|header| self.push_event(header, ChainEvent::Removed));
+        other.snapshot.events = core::mem::take(&mut self.snapshot.events);
         other.recovery.clone_from(&self.recovery);
         *self = other;
-        for number in fork.saturating_add(1)..=new.head().number {
+        for number in common.saturating_add(1)..=new.head().number {
             if let Some(header) = new.by_number(number) {
-                self.note(header, ChainEvent::Connected);
+                self.push_event(header, ChainEvent::Connected);
             }
         }
     }
 
-    /// A copy of the chain whose head is the canonical block of this height again, with the state as it was there. `None` if
+    /// A copy of the chain whose head is the canonical block of this height again, with the state after that block. `None` if
     /// the chain has no such block, or no longer its state.
     #[cfg(feature = "dev")]
     pub fn rewound(&self, number: u64) -> Option<Self> {
         let mut chain = self.clone();
-        chain.now.states.get(&chain.headers.by_number(number)?.hash())?;
+        chain.snapshot.states.get(&chain.headers.by_number(number)?.hash())?;
         for hash in chain.headers.rewind(number)? {
-            let stored = chain.now.blocks.get(&hash).cloned();
+            let stored = chain.snapshot.blocks.get(&hash).cloned();
             for transaction in stored.iter().flat_map(|stored| stored.body.hashes()) {
-                if chain.now.transactions.get(transaction).is_some_and(|(block, _)| *block == hash) {
-                    chain.now.transactions.remove(transaction);
+                if chain.snapshot.transactions.get(transaction).is_some_and(|(block, _)| *block == hash) {
+                    chain.snapshot.transactions.remove(transaction);
                 }
             }
-            chain.sides.remove(&hash);
-            chain.now.blocks.remove(&hash);
-            chain.now.states.remove(&hash);
+            chain.side_blocks.remove(&hash);
+            chain.snapshot.blocks.remove(&hash);
+            chain.snapshot.states.remove(&hash);
         }
         let mut above = number.saturating_add(1);
-        while !chain.now.at_height(above).is_empty() {
-            chain.now.heights.remove(&above);
+        while !chain.snapshot.at_height(above).is_empty() {
+            chain.snapshot.hashes_by_height.remove(&above);
             above = above.saturating_add(1);
         }
-        chain.settled.retain(|settled| chain.now.blocks.get(&settled.block).is_some());
-        chain.now.headers = chain.headers.snapshot();
+        chain.block_states.retain(|after| chain.snapshot.blocks.get(&after.block).is_some());
+        chain.snapshot.headers = chain.headers.snapshot();
         Some(chain)
     }
 
-    /// Stores a block that passed every check. This cannot fail.
-    fn settle(
+    /// Inserts a block that passed every check: updates the header chain, the snapshot and the indexes, and drops blocks and
+    /// states beyond the limits. Adds no events, because restored blocks cause none.
+    fn insert_checked(
         &mut self,
         checked: CheckedHeader,
         transactions: Vec<Transaction>,
@@ -378,7 +390,7 @@ impl LocalChain {
         unsimulated: Vec<(usize, Unsimulated)>,
     ) -> Imported {
         let inserted = self.headers.accept(checked);
-        self.now.headers = self.headers.snapshot();
+        self.snapshot.headers = self.headers.snapshot();
         self.store(&inserted.header, transactions, receipts, senders, state);
         match &inserted.change {
             HeadChange::Extended => self.index(&inserted.header.hash()),
@@ -386,14 +398,15 @@ impl LocalChain {
                 change.removed.iter().for_each(|header| self.unindex(header));
                 change.added.iter().for_each(|header| self.index(&header.hash()));
             }
-            HeadChange::Side => self.note_side(&inserted.header),
+            HeadChange::Side => self.add_side_block(&inserted.header),
             HeadChange::Known => {}
         }
-        self.forget_sides();
-        self.forget();
+        self.drop_excess_side_blocks();
+        self.drop_old_states();
         Imported { header: inserted.header, change: inserted.change, unsimulated }
     }
 
+    /// Adds a block to the snapshot, canonical or not.
     fn store(
         &mut self,
         header: &VerifiedHeader,
@@ -405,71 +418,75 @@ impl LocalChain {
         let hash = header.hash();
         let body = Arc::new(VerifiedBody::executed(header, transactions));
         let receipts = Arc::new(VerifiedReceipts::executed(header, receipts));
-        self.now.blocks.insert(hash, Arc::new(StoredBlock { body, receipts, senders }));
+        self.snapshot.blocks.insert(hash, Arc::new(StoredBlock { body, receipts, senders }));
         if let Some(state) = state {
-            self.now.states.insert(hash, state);
+            self.snapshot.states.insert(hash, state);
         }
-        let mut siblings = self.now.heights.get(&header.number).cloned().unwrap_or_default();
-        Arc::make_mut(&mut siblings).push(hash);
-        self.now.heights.insert(header.number, siblings);
+        let mut hashes = self.snapshot.hashes_by_height.get(&header.number).cloned().unwrap_or_default();
+        Arc::make_mut(&mut hashes).push(hash);
+        self.snapshot.hashes_by_height.insert(header.number, hashes);
     }
 
-    fn note_side(&mut self, header: &VerifiedHeader) {
+    /// Counts a block outside the canonical chain towards the limits.
+    fn add_side_block(&mut self, header: &VerifiedHeader) {
         let hash = header.hash();
-        let size = self.now.blocks.get(&hash).map_or(0, |stored| stored.size());
-        self.sides.insert(hash, header.number, size);
+        let size = self.snapshot.blocks.get(&hash).map_or(0, |stored| stored.size());
+        self.side_blocks.insert(hash, header.number, size);
     }
 
+    /// Adds a block that became canonical, and its transactions, to the indexes.
     fn index(&mut self, block: &B256) {
-        self.sides.remove(block);
-        let Some(stored) = self.now.blocks.get(block).cloned() else { return };
+        self.side_blocks.remove(block);
+        let Some(stored) = self.snapshot.blocks.get(block).cloned() else { return };
         for (index, transaction) in stored.body.hashes().iter().enumerate() {
-            self.now.transactions.insert(*transaction, (*block, index));
+            self.snapshot.transactions.insert(*transaction, (*block, index));
         }
-        if let (Some(index), Some(header)) = (&self.now.index, self.headers.by_hash(block)) {
+        if let (Some(index), Some(header)) = (&self.snapshot.index, self.headers.by_hash(block)) {
             index.add(header.number, &stored);
         }
     }
 
+    /// Removes the transactions of a block that left the canonical chain. The host's index keeps its entries, see
+    /// [`BlockIndex`].
     fn unindex(&mut self, header: &VerifiedHeader) {
-        self.note_side(header);
-        let Some(stored) = self.now.blocks.get(&header.hash()).cloned() else { return };
+        self.add_side_block(header);
+        let Some(stored) = self.snapshot.blocks.get(&header.hash()).cloned() else { return };
         for transaction in stored.body.hashes() {
-            self.now.transactions.remove(transaction);
+            self.snapshot.transactions.remove(transaction);
         }
     }
 
     /// Drops the side branches with the least work while side blocks exceed [`MAX_SIDE_BLOCKS`] or
     /// [`MAX_SIDE_BYTES`].
-    fn forget_sides(&mut self) {
-        while self.sides.blocks.len() > MAX_SIDE_BLOCKS || self.sides.bytes > MAX_SIDE_BYTES {
+    fn drop_excess_side_blocks(&mut self) {
+        while self.side_blocks.blocks.len() > MAX_SIDE_BLOCKS || self.side_blocks.bytes > MAX_SIDE_BYTES {
             let dropped = self.headers.drop_lightest_branch();
             if dropped.is_empty() {
                 return;
             }
-            dropped.iter().for_each(|hash| self.drop_side(hash));
-            self.now.headers = self.headers.snapshot();
+            dropped.iter().for_each(|hash| self.drop_side_block(hash));
+            self.snapshot.headers = self.headers.snapshot();
         }
     }
 
-    fn drop_side(&mut self, hash: &B256) {
-        let Some((number, _)) = self.sides.remove(hash) else { return };
-        self.now.blocks.remove(hash);
-        self.now.states.remove(hash);
-        if let Some(mut siblings) = self.now.heights.get(&number).cloned() {
-            Arc::make_mut(&mut siblings).retain(|other| other != hash);
-            self.now.heights.insert(number, siblings);
+    fn drop_side_block(&mut self, hash: &B256) {
+        let Some((number, _)) = self.side_blocks.remove(hash) else { return };
+        self.snapshot.blocks.remove(hash);
+        self.snapshot.states.remove(hash);
+        if let Some(mut hashes) = self.snapshot.hashes_by_height.get(&number).cloned() {
+            Arc::make_mut(&mut hashes).retain(|other| other != hash);
+            self.snapshot.hashes_by_height.insert(number, hashes);
         }
     }
 
-    /// Drops the states below the history.
-    fn forget(&mut self) {
+    /// Drops the states of blocks more than `history` below the head.
+    fn drop_old_states(&mut self) {
         let Some(history) = self.history else { return };
         let head = self.headers.head();
         let lowest = head.number.saturating_sub(history);
         while self.lowest_state < lowest {
-            for hash in self.now.at_height(self.lowest_state).to_vec() {
-                self.now.states.remove(&hash);
+            for hash in self.snapshot.at_height(self.lowest_state).to_vec() {
+                self.snapshot.states.remove(&hash);
             }
             self.lowest_state = self.lowest_state.saturating_add(1);
         }
@@ -479,6 +496,6 @@ impl LocalChain {
     /// from the new state, and reads at the head see it. The head's header keeps the old state root.
     pub fn set_head_state(&mut self, state: Trie) {
         let head = self.headers.head().hash();
-        self.now.states.insert(head, state);
+        self.snapshot.states.insert(head, state);
     }
 }

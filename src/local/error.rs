@@ -1,4 +1,4 @@
-//! The reasons for which the chain refuses a block.
+//! The reasons for which a locally executed chain rejects a block.
 
 use alloy_primitives::B256;
 use thiserror::Error;
@@ -33,6 +33,7 @@ pub enum ImportError {
     /// The parent's state is not available.
     #[error("block {number} {hash}: the state of its parent {parent} is older than the history kept")]
     NoState { number: u64, hash: B256, parent: B256 },
+    /// A state that the host has stored does not have the root of the header whose block is restored.
     #[error("block {number} {hash}: the stored state has root {found}, the header states {expected}")]
     StoredState { number: u64, hash: B256, found: B256, expected: B256 },
 }

@@ -7,23 +7,25 @@ use alloy_primitives::B256;
 use super::stored_block::StoredBlock;
 use crate::{consensus::VerifiedHeader, types::Asker};
 
-/// Most events that are kept: those of half a minute of a chain that mines two thousand transactions a second, each in
-/// a block of its own. Each takes some 200 bytes besides the block, which the chain has anyway.
+/// Most events that are kept: those of 16 seconds of a chain that mines two thousand transactions a second, each in a block
+/// of its own (two events: one of the transaction, one of the block). Each event takes some 200 bytes besides the block,
+/// which the chain stores anyway.
 pub const MAX_EVENTS: u64 = 1 << 16;
 
-/// Most bytes of removed blocks in kept events, because the chain may not keep these blocks itself. If one reorganisation
-/// removes more, such as 2,900 empty blocks, all filters and subscriptions have missed events.
+/// Most bytes of removed blocks in kept events. Such a block may have no other owner, because the chain drops side blocks
+/// beyond its limits. If one reorganisation removes more, such as 2,900 empty blocks, all filters and subscriptions miss events.
 const MAX_REMOVED_BYTES: usize = 16 << 20;
 
 /// Estimated memory of a removed block besides its transactions, in bytes: the header with its proof of work, the fixed
-/// parts of body and receipts, and the events of its coming and going.
+/// parts of body and receipts, and the two events of the block (joined and left).
 const REMOVED_SIZE: usize = 4_608;
 
-/// Most events of a piece. A piece that readers share is copied when an event is added to it, and a clone of all events
-/// copies a pointer to each piece: both numbers are small with this one.
+/// Most events of a piece. It bounds two costs: a piece that readers share is copied when an event is added to it (at most
+/// 256 events), and a clone of [`Events`] copies a pointer to each piece (at most 257 pointers).
 const PIECE_EVENTS: usize = 256;
 
-/// A piece takes no more events once its removed blocks have this many bytes.
+/// A piece takes no more events once its removed blocks have this many bytes: a quarter of [`MAX_REMOVED_BYTES`], because
+/// events are dropped a piece at a time and the newest ones shall remain.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// A block that joined or left the canonical chain.
@@ -35,7 +37,7 @@ pub struct EventBlock {
     pub block: Arc<StoredBlock>,
 }
 
-/// An event.
+/// A change of the canonical chain or of the pool.
 #[derive(Debug, Clone)]
 pub enum ChainEvent {
     /// A block joined the canonical chain.
@@ -54,10 +56,11 @@ pub enum ChainEvent {
 /// Consecutive events.
 #[derive(Debug, Clone, Default)]
 struct Piece {
+    /// Number of the first of the events.
     first: u64,
     events: Vec<ChainEvent>,
-    /// Bytes of their removed blocks.
-    removed: usize,
+    /// Bytes of the removed blocks in the events.
+    removed_bytes: usize,
 }
 
 /// The last events, numbered in the order in which they happened. Cloning is cheap.
@@ -68,12 +71,12 @@ pub struct Events {
     /// Number of the next event.
     next: u64,
     /// Bytes of removed blocks in the kept events.
-    removed: usize,
+    removed_bytes: usize,
 }
 
 impl ChainEvent {
-    /// The bytes that it counts towards [`MAX_REMOVED_BYTES`].
-    fn weight(&self) -> usize {
+    /// The bytes that the event adds towards [`MAX_REMOVED_BYTES`].
+    fn removed_bytes(&self) -> usize {
         match self {
             Self::Removed(event) => event.block.size().saturating_add(REMOVED_SIZE),
             Self::Connected(_) | Self::Pending { .. } => 0,
@@ -87,7 +90,7 @@ impl Piece {
     }
 
     fn is_full(&self) -> bool {
-        self.events.len() >= PIECE_EVENTS || self.removed >= PIECE_BYTES
+        self.events.len() >= PIECE_EVENTS || self.removed_bytes >= PIECE_BYTES
     }
 }
 
@@ -97,37 +100,38 @@ impl Events {
         self.next
     }
 
-    /// Number of the oldest event that is kept; that of the next one if none is.
+    /// Number of the oldest kept event, or of the next event if none is kept.
     fn first(&self) -> u64 {
         self.pieces.first().map_or(self.next, |oldest| oldest.first)
     }
 
-    /// The events from a number on, with their numbers; `None` if some of them are not kept any more.
+    /// The events from a number on, with their numbers; `None` if some of them are no longer kept, or if the number is above
+    /// that of the next event.
     pub fn since(&self, number: u64) -> Option<impl Iterator<Item = (u64, &ChainEvent)>> {
         if number < self.first() || number > self.next {
             return None;
         }
-        let older = self.pieces.partition_point(|piece| piece.first <= number).saturating_sub(1);
-        let pieces = self.pieces.iter().skip(older);
+        let containing = self.pieces.partition_point(|piece| piece.first <= number).saturating_sub(1);
+        let pieces = self.pieces.iter().skip(containing);
         Some(pieces.flat_map(|piece| piece.numbered()).skip_while(move |(at, _)| *at < number))
     }
 
-    /// Adds an event, and drops the oldest ones that do not fit.
+    /// Adds an event, and drops the oldest pieces while the limits are exceeded.
     pub(super) fn push(&mut self, event: ChainEvent) {
         if self.pieces.last().is_none_or(|last| last.is_full()) {
             self.pieces.push(Arc::new(Piece { first: self.next, ..Piece::default() }));
         }
-        let weight = event.weight();
+        let bytes = event.removed_bytes();
         if let Some(last) = self.pieces.last_mut() {
             let last = Arc::make_mut(last);
-            last.removed = last.removed.saturating_add(weight);
+            last.removed_bytes = last.removed_bytes.saturating_add(bytes);
             last.events.push(event);
         }
-        self.removed = self.removed.saturating_add(weight);
+        self.removed_bytes = self.removed_bytes.saturating_add(bytes);
         self.next = self.next.saturating_add(1);
-        while self.next.saturating_sub(self.first()) > MAX_EVENTS || self.removed > MAX_REMOVED_BYTES {
+        while self.next.saturating_sub(self.first()) > MAX_EVENTS || self.removed_bytes > MAX_REMOVED_BYTES {
             let Some(oldest) = self.pieces.first() else { return };
-            self.removed = self.removed.saturating_sub(oldest.removed);
+            self.removed_bytes = self.removed_bytes.saturating_sub(oldest.removed_bytes);
             self.pieces.remove(0);
         }
     }

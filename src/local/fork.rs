@@ -15,15 +15,16 @@ use crate::types::SealedHeader;
 pub struct ForkBody {
     /// The transactions.
     pub body: Arc<VerifiedBody>,
-    /// Their senders; the zero address for REMASC's.
+    /// The senders of the transactions, in the same order; the zero address for the unsigned transaction that calls
+    /// REMASC, the contract that pays miners.
     pub senders: Vec<Address>,
 }
 
 /// The block of another network after which a local chain begins, its state ([`TrieBase`]) and the blocks below it. The host
 /// provides it.
 ///
-/// Data that is not at hand counts as absent, and the implementation notes it. The host then fetches it, discards the
-/// result of the run, and runs again. What is at hand never changes.
+/// Data that the implementation has not fetched yet counts as absent, and the implementation notes which data that is. The
+/// host then fetches the noted data, discards the result of the run, and runs again. Fetched data never changes.
 pub trait ForkBase: TrieBase {
     /// The block after which the local chain begins.
     fn block(&self) -> &VerifiedHeader;
@@ -46,10 +47,11 @@ pub trait ForkBase: TrieBase {
     /// Block hash and index of a transaction of this block or of an ancestor.
     fn locate(&self, transaction: &B256) -> Option<(B256, usize)>;
 
-    /// Another block of the same network to begin on: of the chain that this URL shows, at this height; without them of the
-    /// same chain, at its head.
+    /// Another block of the same network to begin on. `url` is the upstream whose chain has the block (`None`: the present
+    /// upstream), `number` its height (`None`: the head of that chain). `None` is returned while the block is not fetched.
     fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>>;
 
-    /// The oldest ancestor whose fees REMASC distributes above this block.
+    /// Number of the oldest ancestor whose fees REMASC, the contract that pays miners, distributes above this block. Ancestors
+    /// that are not fetched, and all below one with uncles, pay nothing.
     fn first_rewarded(&self) -> u64;
 }

@@ -1,4 +1,6 @@
-//! The interface to an index of blocks by the addresses and topics that occur in them.
+//! The interface to an index of blocks by the addresses and topics that occur in them. Searches for logs and transactions
+//! use it to skip blocks. Searches for logs and transactions
+//! use it to skip blocks.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt::Debug;
@@ -16,8 +18,9 @@ pub trait BlockIndex: Debug + Send + Sync {
     /// and again if the block returns to the chain later.
     fn add(&self, number: u64, block: &StoredBlock);
 
-    /// Returns the numbers of the blocks from one height to another, both included, that may have every group of
-    /// terms, in ascending order. A group is present if any of its terms is; an empty group is always present.
+    /// Returns the numbers of the blocks from one height to another, both included, that may match every group of
+    /// terms, in ascending order. A block matches a group if it has any of the group's terms; every block matches an
+    /// empty group.
     ///
     /// Once `interrupt` returns true, or when entries cannot be read, the iterator returns the remaining numbers of the
     /// range without consulting the index.

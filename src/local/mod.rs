@@ -8,11 +8,11 @@
 //! | `ancestry` | the ancestors of a block on its own branch |
 //! | `index` | the interface to an index of blocks by the addresses and topics in them |
 //! | `stored_block` | the parts of a block besides its header, and the terms by which it is found |
-//! | `sides` | limits of the blocks outside the canonical chain |
+//! | `side_blocks` | the blocks outside the canonical chain, and the limits of their number and size |
 //! | `events` | what happened to the canonical chain and the pool, for filters and subscriptions |
 //! | `fork` | the chain of another network on which a local chain can begin |
-//! | `error` | the reasons for which a block is refused |
-//! | `impersonated` | transactions of impersonated accounts |
+//! | `error` | the reasons for which a block is rejected |
+//! | `impersonated` | transactions of accounts whose keys the node does not hold |
 
 mod ancestry;
 mod chain;

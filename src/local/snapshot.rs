@@ -1,4 +1,6 @@
-//! Immutable snapshots of a locally executed chain.
+//! Immutable snapshots of a locally executed chain. [`LocalChain`](super::LocalChain) makes one after each change; handlers
+//! read it without waiting for imports. [`LocalChain`](super::LocalChain) makes one after each change; handlers
+//! read it without waiting for imports.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,13 +30,13 @@ pub struct ChainSnapshot {
     pub(super) states: PersistentMap<B256, Trie>,
     /// Block hash and index of every transaction of the canonical chain, by transaction hash.
     pub(super) transactions: PersistentMap<B256, (B256, usize)>,
-    /// All blocks of each height, canonical or not, in the order in which they were added.
-    pub(super) heights: PersistentMap<u64, Arc<Vec<B256>>>,
+    /// Hashes of all blocks of each height, canonical or not, in the order in which they were added.
+    pub(super) hashes_by_height: PersistentMap<u64, Arc<Vec<B256>>>,
     /// The index of the canonical blocks, if the host provides one.
     pub(super) index: Option<Arc<dyn BlockIndex>>,
     /// The analysed code that calls share, if the host keeps any.
     pub(super) codes: Option<Arc<dyn crate::exec::SharedCodes>>,
-    /// The last events.
+    /// The last events of the canonical chain and of the pool.
     pub(super) events: Events,
     /// The chain of another network on which this one begins, if it does.
     pub(super) fork: Option<Arc<dyn ForkBase>>,
@@ -66,9 +68,9 @@ impl ChainSnapshot {
         self.blocks.get(hash)
     }
 
-    /// All blocks of a height, canonical or not, in the order in which they were added.
+    /// Hashes of all blocks of a height, canonical or not, in the order in which they were added.
     pub fn at_height(&self, number: u64) -> &[B256] {
-        self.heights.get(&number).map_or(&[], |hashes| hashes.as_slice())
+        self.hashes_by_height.get(&number).map_or(&[], |hashes| hashes.as_slice())
     }
 
     /// Block hash and index of a transaction of the canonical chain.
@@ -111,12 +113,15 @@ impl ChainSnapshot {
         BranchAncestry::new(&self.headers, parent).above(self.fork())
     }
 
-    /// Executes a block of the chain again on its parent's state and reports to `observer`. Returns `None` if the
-    /// block or its parent's state is not kept.
+    /// Executes a block of the chain again on its parent's state and reports to `observer`. Execution stops when `interrupt`
+    /// returns true. Returns `None` if the block or its parent's state is not kept.
     ///
     /// # Errors
-    /// The execution was interrupted, a direct change of the state made a transaction invalid, or the block calls a method
-    /// that is not implemented and `unsimulated` refuses it.
+    /// The execution was interrupted, a direct change of the parent's state ([`LocalChain::set_head_state`]) made a transaction
+    /// invalid, or the block calls a method of a native contract that this version does not implement and `unsimulated`
+    /// refuses it.
+    ///
+    /// [`LocalChain::set_head_state`]: super::LocalChain::set_head_state
     pub fn replay(
         &self,
         header: &SealedHeader,
@@ -128,7 +133,8 @@ impl ChainSnapshot {
         self.replay_as(header, (block.body.transactions(), &block.senders), observer, unsimulated, interrupt)
     }
 
-    /// As [`Self::replay`], with the transactions and their senders given by the caller.
+    /// As [`Self::replay`], with the transactions and their senders given by the caller, for the pending block, which the
+    /// chain does not store.
     pub fn replay_as(
         &self,
         header: &SealedHeader,
@@ -168,16 +174,17 @@ impl ChainSnapshot {
     pub fn uncle_candidates(&self) -> Vec<SealedHeader> {
         let next = self.head().number.saturating_add(1);
         let lowest = next.saturating_sub(UNCLE_GENERATIONS);
-        let family: Vec<B256> = (lowest..next).filter_map(|number| self.headers.hash_at(number)).collect();
-        let named = |hash: &B256| {
-            let mut uncles = family.iter().filter_map(|block| self.uncles(block));
+        let ancestors: Vec<B256> = (lowest..next).filter_map(|number| self.headers.hash_at(number)).collect();
+        let included = |hash: &B256| {
+            let mut uncles = ancestors.iter().filter_map(|block| self.uncles(block));
             uncles.any(|uncles| uncles.headers().iter().any(|uncle| uncle.hash() == *hash))
         };
+        // An uncle's parent must be among these ancestors too, so no uncle has the lowest height.
         let siblings = (lowest.saturating_add(1)..next).flat_map(|number| self.at_height(number));
         siblings
-            .filter(|hash| !family.contains(hash) && !named(hash))
+            .filter(|hash| !ancestors.contains(hash) && !included(hash))
             .filter_map(|hash| self.headers.by_hash(hash))
-            .filter(|header| family.contains(&header.parent_hash))
+            .filter(|header| ancestors.contains(&header.parent_hash))
             .map(|header| header.sealed().clone())
             .take(MAX_UNCLES)
             .collect()

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256};
 
 use crate::consensus::{VerifiedBody, VerifiedReceipts};
 
-/// Something by which blocks are found.
+/// An address or topic in a block by which an index finds the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
     /// The contract that wrote a log.
@@ -32,12 +32,13 @@ pub struct StoredBlock {
     pub body: Arc<VerifiedBody>,
     /// The receipts of the transactions.
     pub receipts: Arc<VerifiedReceipts>,
-    /// The transactions' senders; the zero address for REMASC's.
+    /// The senders of the transactions, in the same order; the zero address for the unsigned transaction that calls
+    /// REMASC, the contract that pays miners.
     pub senders: Vec<Address>,
 }
 
 impl StoredBlock {
-    /// Its approximate memory in bytes.
+    /// The approximate memory of the block in bytes, without its header.
     pub(super) fn size(&self) -> usize {
         let transactions = self.body.transactions().iter().map(|transaction| transaction.data.len());
         let logs = self.receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
@@ -57,7 +58,7 @@ impl StoredBlock {
         for recipient in self.body.transactions().iter().filter_map(|transaction| transaction.to) {
             visit(Term::Recipient(recipient));
         }
-        // REMASC's transaction has no sender.
+        // The zero address stands for the missing sender of the transaction that calls REMASC.
         for sender in self.senders.iter().filter(|sender| !sender.is_zero()) {
             visit(Term::Sender(*sender));
         }

@@ -30,11 +30,11 @@ use crate::{
 #[cfg(feature = "dev")]
 use crate::{exec::CallMessage, state::StateOverride};
 
-/// Opcodes that read or write a cell of the running contract.
+/// Opcodes that read or write a cell of the running contract, whose slot is on top of the stack: SLOAD, SSTORE.
 const SLOTS: [u8; 2] = [0x54, 0x55];
 /// Opcodes with an account on top of the stack: BALANCE, EXTCODESIZE, EXTCODECOPY, EXTCODEHASH, SELFDESTRUCT.
 const ACCOUNTS: [u8; 5] = [0x31, 0x3b, 0x3c, 0x3f, 0xff];
-/// Opcodes with an account below the top of the stack: the four calls.
+/// Opcodes with an account below the top of the stack (the gas): CALL, CALLCODE, DELEGATECALL, STATICCALL.
 const CALLS: [u8; 4] = [0xf1, 0xf2, 0xf4, 0xfa];
 
 pub(super) const METHODS: &[Method] = &[Method::read(
@@ -95,28 +95,33 @@ pub(super) fn touched_cells(
     Ok(touched.accounts)
 }
 
-/// A frame whose contract may not have its address yet.
+/// A call or creation that has not ended.
 struct OpenFrame {
+    /// The contract whose storage the frame uses; `None` during a creation, which learns its address at its end.
     contract: Option<Address>,
+    /// Slots of that contract that the frame has touched.
     slots: BTreeSet<U256>,
 }
 
 /// The accounts and cells that a run touches.
 #[derive(Default)]
 struct TouchedState {
+    /// The touched accounts, each with its touched slots.
     accounts: BTreeMap<Address, BTreeSet<U256>>,
-    /// Accounts that every transaction touches: the callee or the new contract, and native contracts.
-    known: BTreeSet<Address>,
-    open: Vec<OpenFrame>,
+    /// Accounts that are listed only if their cells are touched: the callee or the new contract, which every transaction
+    /// touches, and native contracts.
+    implied: BTreeSet<Address>,
+    /// The frames that have not ended, outermost first.
+    open_frames: Vec<OpenFrame>,
 }
 
 impl TouchedState {
-    /// The list. The sender, the callee and native contracts are only in it if their cells are touched.
+    /// The access list. The sender, the callee and native contracts are only in the list if their cells are touched.
     fn list(self, from: Option<Address>) -> Vec<Accessed> {
-        let Self { accounts, mut known, .. } = self;
-        known.extend(from);
+        let Self { accounts, mut implied, .. } = self;
+        implied.extend(from);
         let listed =
-            accounts.into_iter().filter(|(account, slots)| !slots.is_empty() || !known.contains(account));
+            accounts.into_iter().filter(|(account, slots)| !slots.is_empty() || !implied.contains(account));
         let entry = |(account, slots): (Address, BTreeSet<U256>)| Accessed {
             address: format!("{account:#x}"),
             storage_keys: slots.into_iter().map(B256::from).collect(),
@@ -124,7 +129,8 @@ impl TouchedState {
         listed.map(entry).collect()
     }
 
-    fn account(&mut self, word: &U256) {
+    /// Adds the account whose address is the word from the stack.
+    fn add_account(&mut self, word: &U256) {
         self.accounts.entry(Address::from_word(B256::from(*word))).or_default();
     }
 }
@@ -136,39 +142,39 @@ impl Inspector for TouchedState {
 
     fn frame(&mut self, frame: FrameStart) {
         if frame.depth == 0 {
-            self.known.extend(frame.to);
+            self.implied.extend(frame.to);
         }
         if frame.native {
-            self.known.extend(frame.to);
+            self.implied.extend(frame.to);
         }
-        self.open.push(OpenFrame { contract: frame.context, slots: BTreeSet::new() });
+        self.open_frames.push(OpenFrame { contract: frame.context, slots: BTreeSet::new() });
     }
 
     fn frame_end(&mut self, end: FrameClose) {
-        let Some(open) = self.open.pop() else { return };
-        let Some(contract) = open.contract.or(end.created) else { return };
-        if self.open.is_empty() {
-            self.known.insert(contract);
+        let Some(ended) = self.open_frames.pop() else { return };
+        let Some(contract) = ended.contract.or(end.created) else { return };
+        if self.open_frames.is_empty() {
+            self.implied.insert(contract);
         }
-        if !open.slots.is_empty() {
-            self.accounts.entry(contract).or_default().extend(open.slots);
+        if !ended.slots.is_empty() {
+            self.accounts.entry(contract).or_default().extend(ended.slots);
         }
     }
 
     fn step(&mut self, step: StepStart<'_>) {
-        let top = step.stack.iter().rev();
+        let from_top = step.stack.iter().rev();
         let position = match step.opcode {
             opcode if SLOTS.contains(&opcode) || ACCOUNTS.contains(&opcode) => 0,
             opcode if CALLS.contains(&opcode) => 1,
             _ => return,
         };
-        let Some(word) = top.clone().nth(position) else { return };
+        let Some(word) = from_top.clone().nth(position) else { return };
         if SLOTS.contains(&step.opcode) {
-            if let Some(open) = self.open.last_mut() {
-                open.slots.insert(*word);
+            if let Some(innermost) = self.open_frames.last_mut() {
+                innermost.slots.insert(*word);
             }
         } else {
-            self.account(word);
+            self.add_account(word);
         }
     }
 }

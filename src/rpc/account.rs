@@ -15,7 +15,7 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
-// Code is part of the answers, so that rules about contracts hold for them.
+// Both answers tell about code, so that the address counts as a contract for API keys that are limited to some contracts.
 const ACCOUNT: &[Param] = &[contract_of("address"), AT_BLOCK];
 
 pub(super) const METHODS: &[Method] = &[
@@ -53,12 +53,14 @@ struct AccountInfo {
     code: Data,
 }
 
-fn subject(view: &dyn View, params: Params<'_>) -> Result<(Address, BlockHeader), Failure> {
+/// The address and the block that the parameters name.
+fn account_and_block(view: &dyn View, params: Params<'_>) -> Result<(Address, BlockHeader), Failure> {
     Ok((params.address(0)?, require(view, &params.block(1)?)?))
 }
 
 fn account(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let (address, header) = subject(view, params)?;
+    let (address, header) = account_and_block(view, params)?;
+    // The storage root is a hash over trie nodes, of which a chain that begins on another network's block lacks some.
     view.provable(&header)?;
     let found = read(view, &header, |state| {
         let Some(account) = state.account(&address)? else { return Ok(None) };
@@ -73,7 +75,7 @@ fn account(view: &dyn View, params: Params<'_>) -> HandlerResult {
 }
 
 fn account_info(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let (address, header) = subject(view, params)?;
+    let (address, header) = account_and_block(view, params)?;
     let (account, code) = read(view, &header, |state| {
         let account = state.account(&address)?.unwrap_or(NO_ACCOUNT);
         Ok((account, state.code(&address)?))

@@ -1,4 +1,5 @@
-//! Auxiliary sources of a host: asked before its upstreams, or when they cannot prove an answer.
+//! Auxiliary sources: sources of unproven answers that a host has besides its upstreams. A session asks its source before the
+//! upstreams ([`AuxiliarySource::intercept`]), or when they cannot prove an answer ([`AuxiliarySource::fall_back`]).
 
 use alloc::boxed::Box;
 use core::{any::Any, fmt, future::Future, pin::Pin};
@@ -16,8 +17,9 @@ use crate::{
 /// A source of answers besides the upstreams: an index of blocks, or the operator's own full node. Its answers have no proof
 /// and are marked `unproven`.
 pub trait AuxiliarySource: fmt::Debug + Send + Sync {
-    /// The question to send in place of a request, or the error that refuses it. `None`: the client answers the
-    /// request.
+    /// The auxiliary request that takes the place of a caller's request before any handler runs, or the error that refuses the
+    /// caller's request. `None`: a handler answers the request from proven facts. `known` are the facts that are proven
+    /// already.
     fn intercept(
         &self,
         request: &Request,
@@ -25,8 +27,9 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
         known: KnownFacts<'_>,
     ) -> Option<Result<AuxiliaryRequest, RpcError>>;
 
-    /// The question that takes the place of a request which is refused here, or the error that refuses the request. `None`:
-    /// upstreams are asked, as far as the client's configuration allows it.
+    /// The auxiliary request that takes the place of a caller's request which the engine refuses with `refusal`, or the error
+    /// that refuses the caller's request. `None`: the request goes to upstreams, as far as the client's configuration allows
+    /// unproven answers.
     fn fall_back(
         &self,
         request: &Request,
@@ -34,10 +37,10 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
         refusal: &Refusal,
     ) -> Option<Result<AuxiliaryRequest, RpcError>>;
 
-    /// Reads the state among the facts that a run misses; `None` if there is none of it here.
+    /// Reads the state among the facts that a run misses from the source; `None` if the source has none of that state.
     ///
     /// # Errors
-    /// The run is refused.
+    /// The reason for which the run is refused.
     fn supply_state(
         &self,
         missing: &Facts,
@@ -46,10 +49,10 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
     ) -> Result<Option<ProvenNodes>, Refusal>;
 }
 
-/// A question to the auxiliary source.
+/// A request to the auxiliary source.
 #[derive(Debug)]
 pub enum AuxiliaryRequest {
-    /// A request to the best upstream, which is the source.
+    /// A request to the best upstream, which is the source, and the function that evaluates its response.
     Upstream(UpstreamRequest, EvaluateResponse),
     /// A question that the host itself answers.
     Host(Box<dyn HostQuestion>),
@@ -73,25 +76,26 @@ pub struct HostAnswer {
     pub held: Box<dyn Any + Send>,
 }
 
-/// The answer to a question.
+/// The answer to an [`AuxiliaryRequest`].
 #[derive(Debug)]
 pub enum AuxiliaryAnswer {
-    /// The answer to the request.
+    /// The whole answer to the caller's request.
     Whole(Outcome),
-    /// The answer to the request. It cannot change any more, and is kept for later requests that ask the same.
+    /// The whole answer to the caller's request. It cannot change any more, so that the client keeps it for later requests to
+    /// the source that are the same.
     Final(Box<RawValue>),
-    /// A part of the answer, and the request for the rest.
+    /// A part of the answer, and the caller's request for the rest, which the session answers next.
     Part(Box<dyn PartialResult>, Request),
 }
 
-/// A part of an answer, whose rest is answered next.
+/// A part of an answer, which waits until the session has the rest.
 pub trait PartialResult: fmt::Debug + Send {
-    /// The bytes that the part takes until then.
+    /// The bytes of memory that the waiting part takes.
     fn bytes(&self) -> usize;
 
-    /// The whole answer.
+    /// The whole answer, made of this part and `rest`, the result of the request for the rest.
     ///
     /// # Errors
-    /// The whole answer is not allowed.
+    /// The error to answer instead, such as that both parts together are too long.
     fn joined(self: Box<Self>, rest: &RawValue) -> Outcome;
 }

@@ -23,19 +23,21 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .costs(100)];
 
 fn headers(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
-    let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
+    let saturated = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
+    let (first, count) = (saturated(params.number(0)?), saturated(params.number(1)?).min(MAX_BATCH_HEADERS));
     let mut found: ViewResult<Vec<_>> = Ok(Vec::new());
     for number in first..first.saturating_add(count) {
         let header = match view.header_by_number(number) {
             Ok(Some(header)) => header,
             Ok(None) => break,
-            Err(missing) => {
-                found = both(found, Err::<(), _>(missing)).map(|(found, ())| found);
+            // The loop goes on after missing facts, so that one round fetches those of all headers.
+            Err(stop) => {
+                found = both(found, Err::<(), _>(stop)).map(|(found, ())| found);
                 continue;
             }
         };
-        // A header whose proof of work was never checked is not served: its receiver would blame this client for it.
+        // A header whose proof of work was never checked is not served: a receiver that finds it invalid would reject this
+        // client as an upstream.
         if !view.shows_work(&header) {
             break;
         }

@@ -1,4 +1,6 @@
-//! `rootlight_getBitcoinHeaders` and `rootlight_getBitcoinTags`: Bitcoin's chain for other Rootlights.
+//! `rootlight_getBitcoinHeaders` and `rootlight_getBitcoinTags`: headers and coinbases of Bitcoin's chain for other
+//! Rootlights, which judge by them whether Bitcoin's miners work for the Rootstock chain. A tag is the mark in a coinbase that
+//! names a Rootstock block.
 
 use alloy_primitives::U256;
 

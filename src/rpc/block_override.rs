@@ -1,4 +1,5 @@
-//! Block overrides as callers write them.
+//! Block overrides: values that a call, a traced call or a simulation uses in place of those of its block. Here they are
+//! parsed as callers write them.
 
 use alloc::string::String;
 
@@ -8,8 +9,8 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{call_object::Number, error::ParamError, params::parse_address};
 use crate::{exec::BlockEnvironment, types::json::Object};
 
-/// Fields of a block that a simulation changes. Those that blocks of Rootstock do not have are refused; unknown ones are
-/// ignored.
+/// The block overrides as a caller writes them. Known fields of Ethereum's blocks that Rootstock's do not have are refused;
+/// unknown fields are ignored.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BlockOverrideObject {
@@ -36,18 +37,20 @@ pub(super) struct BlockOverrideObject {
     withdrawals: Option<IgnoredAny>,
 }
 
-/// Fields of a block that are changed.
+/// Parsed block overrides; `None` keeps the block's own value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BlockOverride {
     pub(super) number: Option<u64>,
+    /// Seconds since 1970.
     pub(super) timestamp: Option<u64>,
     gas_limit: Option<u64>,
     coinbase: Option<alloy_primitives::Address>,
     difficulty: Option<U256>,
+    /// In wei.
     minimum_gas_price: Option<U256>,
 }
 
-/// The changes of a block, or none.
+/// Parses block overrides; without them, nothing is overridden.
 pub(super) fn block_override(
     given: Option<&Object<BlockOverrideObject>>,
 ) -> Result<BlockOverride, ParamError> {
@@ -65,28 +68,28 @@ impl BlockOverrideObject {
         if let Some((_, name)) = foreign.iter().find(|(given, _)| given.is_some()) {
             return Err(ParamError::BlockOverride(name));
         }
-        let short = |given: &Option<Number>| given.as_ref().map(Number::short).transpose();
-        let long = |given: &Option<Number>| given.as_ref().map(Number::value).transpose();
-        // Heights and times have 63 bits.
-        let height = |given: &Option<Number>| match short(given)? {
+        let bits64 = |given: &Option<Number>| given.as_ref().map(Number::short).transpose();
+        let bits256 = |given: &Option<Number>| given.as_ref().map(Number::value).transpose();
+        // Numbers and timestamps of blocks are signed 64-bit integers in the reference node.
+        let bits63 = |given: &Option<Number>| match bits64(given)? {
             Some(above) if i64::try_from(above).is_err() => {
                 Err(ParamError::Number(alloc::format!("{above}")))
             }
             number => Ok(number),
         };
         Ok(BlockOverride {
-            number: height(&self.number)?,
-            timestamp: height(&self.time)?,
-            gas_limit: short(&self.gas_limit)?,
+            number: bits63(&self.number)?,
+            timestamp: bits63(&self.time)?,
+            gas_limit: bits64(&self.gas_limit)?,
             coinbase: self.fee_recipient.as_deref().map(parse_address).transpose()?,
-            difficulty: long(&self.difficulty)?,
-            minimum_gas_price: long(&self.base_fee_per_gas)?,
+            difficulty: bits256(&self.difficulty)?,
+            minimum_gas_price: bits256(&self.base_fee_per_gas)?,
         })
     }
 }
 
 impl BlockOverride {
-    /// Changes the environment of a block.
+    /// Replaces the overridden values in the environment of a block.
     pub(super) fn apply(&self, block: &mut BlockEnvironment) {
         block.number = self.number.unwrap_or(block.number);
         block.timestamp = self.timestamp.unwrap_or(block.timestamp);

@@ -1,4 +1,4 @@
-//! Blocks and uncles.
+//! `eth_getBlock*` and `eth_getUncle*`: blocks, the number of their transactions, and their uncles.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -113,7 +113,7 @@ pub(super) const METHODS: &[Method] = &[
         &[required("number", "QUANTITY").of(ParamSubject::Block)],
         "array of {hash, totalDifficulty, inMainChain}",
         "Every block of a height that an executed chain holds, canonical or not.",
-        all_at,
+        blocks_at_height,
     )
     .limited(&[(Mode::Light, "the canonical block only")])
     .relayed(),
@@ -152,30 +152,33 @@ fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> H
     let Some(header) = header else { return absent() };
     match view.uncles(&header)?.headers().get(index) {
         Some(uncle) => verified(&render::uncle(view, uncle)?),
+        // The header proves the whole list of uncles, hence also that the list has no such index.
         None => verified(&()),
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AtHeight {
+struct BlockAtHeight {
     hash: String,
     total_difficulty: Option<Quantity>,
     in_main_chain: bool,
 }
 
-fn all_at(view: &dyn View, params: Params<'_>) -> HandlerResult {
+fn blocks_at_height(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let number = params.number(0)?;
     let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };
-    // Refuses a height of which nothing may be answered.
+    // `blocks_at` cannot refuse. This look-up refuses a height about which the view may not answer, such as one with too
+    // few blocks above it.
     view.header_by_number(number)?;
-    let one = |hash: B256| -> Result<AtHeight, Failure> {
-        Ok(AtHeight {
+    let described = |hash: B256| -> Result<BlockAtHeight, Failure> {
+        Ok(BlockAtHeight {
             hash: format!("{hash}"),
             total_difficulty: view.total_difficulty(hash)?.map(Quantity),
             in_main_chain: view.is_canonical(BlockRef { number, hash }),
         })
     };
-    let all: Result<Vec<AtHeight>, Failure> = view.blocks_at(number).into_iter().map(one).collect();
-    verified(&all?)
+    let blocks: Result<Vec<BlockAtHeight>, Failure> =
+        view.blocks_at(number).into_iter().map(described).collect();
+    verified(&blocks?)
 }

@@ -1,4 +1,5 @@
-//! `eth_bridgeState`: the Bridge's own report of its state.
+//! `eth_bridgeState`: the state that the Bridge reports itself. The Bridge is the native contract that moves bitcoins to
+//! Rootstock (peg-in) and back (peg-out).
 
 use alloc::{string::String, vec::Vec};
 
@@ -20,7 +21,7 @@ use crate::{
 /// The Bridge contract.
 const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 /// Selector of the Bridge's method `getStateForDebugging()`.
-const STATE: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
+const STATE_SELECTOR: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
 
 pub(super) const METHODS: &[Method] = &[Method::read(
     "eth_bridgeState",
@@ -40,8 +41,11 @@ struct BridgeState {
 }
 
 fn bridge_state(view: &dyn View, _: Params<'_>) -> HandlerResult {
-    let message =
-        CallMessage { to: Some(BRIDGE), data: Bytes::copy_from_slice(&STATE), ..CallMessage::default() };
+    let message = CallMessage {
+        to: Some(BRIDGE),
+        data: Bytes::copy_from_slice(&STATE_SELECTOR),
+        ..CallMessage::default()
+    };
     let block = CallBlock::inside(view.head()?);
     let none = StateOverride::default();
     let result = block.run(view, |context, limits| call(context, &message, &none, limits, None))?;
@@ -51,8 +55,9 @@ fn bridge_state(view: &dyn View, _: Params<'_>) -> HandlerResult {
     verified(&decode(&output).ok_or(RpcError::Internal)?)
 }
 
-/// Decodes the ABI's `bytes` that the Bridge returns: an RLP list of the Bitcoin height, the coins, the peg-outs that
-/// wait for signatures and further cells.
+/// Decodes the result of the method, which is of the ABI type `bytes`: a word with the offset 32, a word with the length, then
+/// an RLP list of the Bitcoin height, the Bridge's unspent outputs, the peg-outs that wait for signatures, and further cells
+/// that are not read.
 fn decode(output: &[u8]) -> Option<BridgeState> {
     let length = usize::try_from(U256::try_from_be_slice(output.get(32..64)?)?).ok()?;
     let mut bytes = output.get(64..64_usize.checked_add(length)?)?;
@@ -73,10 +78,12 @@ fn decode(output: &[u8]) -> Option<BridgeState> {
     })
 }
 
+/// The payload of the RLP list at the start of `bytes`, which then begin after it.
 fn list<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     alloy_rlp::Header::decode_bytes(bytes, true).ok()
 }
 
+/// The payload of the RLP string at the start of `bytes`, which then begin after it.
 fn string<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     alloy_rlp::Header::decode_bytes(bytes, false).ok()
 }

@@ -50,33 +50,38 @@ pub(super) const METHODS: &[Method] = &[
     .costs(200),
 ];
 
-/// Where a message runs: on the state after a block, as part of that block or of the next one.
+/// The block in which a message runs: on the state after a block, as part of that block or of the next one.
 pub(super) struct CallBlock {
+    /// The block whose state the run reads.
     header: BlockHeader,
+    /// The values of the block that code sees, overrides included.
     environment: BlockEnvironment,
+    /// Hash of the parent of the call block.
     parent: B256,
-    /// Height of the block above its parent, which an override of the environment leaves.
+    /// Number of the call block without overrides: one above its parent's.
     number: u64,
 }
 
 impl CallBlock {
+    /// A run as part of this block, on the state after it.
     pub(super) fn inside(header: BlockHeader) -> Self {
         let environment = BlockEnvironment::from(header.header());
         Self { number: environment.number, environment, parent: header.parent_hash, header }
     }
 
+    /// A run as part of the next block after this one.
     pub(super) fn after(view: &dyn State, header: BlockHeader) -> Self {
         let environment = view.next_environment(&header);
         Self { number: environment.number, environment, parent: header.hash(), header }
     }
 
     /// The block with other values in its environment. Its ancestors stay the same.
-    fn changed(mut self, by: &BlockOverride) -> Self {
-        by.apply(&mut self.environment);
+    fn overridden(mut self, values: &BlockOverride) -> Self {
+        values.apply(&mut self.environment);
         self
     }
 
-    /// Runs a closure in this block; missing state becomes missing facts.
+    /// Passes the context of the block and the limits of a run to `run`; state that the run misses becomes missing facts.
     pub(super) fn run<T>(
         &self,
         view: &dyn View,
@@ -106,17 +111,17 @@ impl CallBlock {
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<(), CallStop>,
     ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
         let keys = self.run(view, |context, limits| {
-            let noting = crate::state::RecordingState::new(context.state);
-            let context = CallContext { state: &noting, ..*context };
-            // Code that is found in a cache would not be noted.
+            let recording = crate::state::RecordingState::new(context.state);
+            let context = CallContext { state: &recording, ..*context };
+            // A run does not read code from the state that it finds in a cache, so that the code's key would not be recorded.
             let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
             run(&context, &limits)?;
-            Ok(noting.into_keys())
+            Ok(recording.into_keys())
         })?;
         Ok((self.header, keys))
     }
 
-    /// Turns missing keys into missing facts. For data of ancestors, the view tells which facts are missing or
+    /// Turns the keys that a run misses into missing facts. For data of ancestors, the view says which facts are missing, or
     /// refuses.
     fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
         let keys = match stop {
@@ -136,6 +141,7 @@ impl CallBlock {
         Failure::Stop(Stop::Missing(facts))
     }
 
+    /// Why the view does not return the data of an ancestor that a run reads; `None` for other keys, and if the view does.
     fn ancestor_stop(&self, view: &dyn Chain, key: &StateKey) -> Option<Stop> {
         let (StateKey::BlockHash(number)
         | StateKey::Header(number)
@@ -166,9 +172,9 @@ impl CallBlock {
 /// reported by the run as missing.
 struct Ancestors<'a> {
     view: &'a dyn Chain,
-    /// Height of the block that the run sees.
+    /// Number of the call block without overrides.
     number: u64,
-    /// Hash of its parent.
+    /// Hash of the parent of the call block.
     parent: B256,
 }
 
@@ -180,7 +186,8 @@ impl Ancestors<'_> {
 
 impl BlockHashes for Ancestors<'_> {
     fn block_hash(&self, number: u64) -> Option<B256> {
-        // A run that sees a higher number than its block's asks for blocks that are not below it. Geth says zero, too.
+        // If an override gives the environment a higher number, code can ask for blocks that are not ancestors. Their hash is
+        // zero, as in geth.
         if number >= self.number {
             return Some(B256::ZERO);
         }
@@ -210,7 +217,7 @@ struct CallArguments {
     message: Arc<CallMessage>,
     block: BlockParam,
     overrides: Arc<StateOverride>,
-    changes: BlockOverride,
+    block_override: BlockOverride,
 }
 
 impl CallArguments {
@@ -219,12 +226,12 @@ impl CallArguments {
         if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
             return Err(ParamError::OverrideRefused.into());
         }
-        let changes: Option<Object<BlockOverrideObject>> = params.object(3, "block overrides")?;
+        let given: Option<Object<BlockOverrideObject>> = params.object(3, "block overrides")?;
         Ok(Self {
             message: message(params)?,
             block: params.call_block(1)?,
             overrides,
-            changes: block_override(changes.as_ref())?,
+            block_override: block_override(given.as_ref())?,
         })
     }
 }
@@ -234,8 +241,9 @@ pub(super) fn arguments(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(Arc<CallMessage>, CallBlock, Arc<StateOverride>), Failure> {
-    let CallArguments { message, block: param, overrides, changes } = CallArguments::read(view, params)?;
-    Ok((message, CallBlock::inside(block(view, &param)?).changed(&changes), overrides))
+    let CallArguments { message, block: param, overrides, block_override } =
+        CallArguments::read(view, params)?;
+    Ok((message, CallBlock::inside(block(view, &param)?).overridden(&block_override), overrides))
 }
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
@@ -254,11 +262,11 @@ fn reverted(view: &dyn View, data: alloy_primitives::Bytes) -> RpcError {
     RpcError::Reverted { reason: reason(&data), data, code: view.policy().calls.revert_code }
 }
 
-/// All state that a call reads, with the block it runs on.
-#[cfg(feature = "local")]
+/// The keys of all state that a call reads, with the block whose state it is.
 ///
 /// # Errors
 /// As `eth_call`; a call that reverts or halts is not an error.
+#[cfg(feature = "local")]
 pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
@@ -266,13 +274,13 @@ pub(super) fn keys_of_call(
     let (message, call_block, overrides) = arguments(view, params)?;
     let (header, mut keys) = call_block
         .keys_of(view, |context, limits| call(context, &message, &overrides, limits, None).map(drop))?;
-    // An estimate also reads the sender's balance.
+    // The witness also serves `eth_estimateGas`, which reads the sender's balance too.
     keys.extend(message.from.map(StateKey::Account));
     Ok((header, keys))
 }
 
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
-/// one it is for that block itself, as in a call.
+/// block, the estimate is for that block itself, as in a call.
 fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&Quantity::from(estimated_gas(view, params)?))
 }
@@ -285,18 +293,19 @@ fn estimated_gas(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
 /// The gas that the transaction of the first parameter would use in the next block.
 #[cfg(feature = "dev")]
 pub(super) fn gas_of_transaction(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
-    let (overrides, changes) = (Arc::default(), BlockOverride::default());
-    gas_of(view, &CallArguments { message: message(params)?, block: BlockParam::Latest, overrides, changes })
+    let (overrides, block_override) = (Arc::default(), BlockOverride::default());
+    let message = message(params)?;
+    gas_of(view, &CallArguments { message, block: BlockParam::Latest, overrides, block_override })
 }
 
 fn gas_of(view: &dyn View, arguments: &CallArguments) -> Result<u64, Failure> {
-    let CallArguments { message, block: param, overrides, changes } = arguments;
+    let CallArguments { message, block: param, overrides, block_override } = arguments;
     let header = block(view, param)?;
     let call_block = match param {
         BlockParam::Latest | BlockParam::Pending if !header.is_pending() => CallBlock::after(view, header),
         _ => CallBlock::inside(header),
     };
-    let call_block = call_block.changed(changes);
+    let call_block = call_block.overridden(block_override);
     match call_block.run(view, |context, limits| estimate(context, message, overrides, limits))? {
         Estimate::Gas(gas) => Ok(gas),
         Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),
@@ -319,6 +328,7 @@ pub(super) fn block(view: &dyn View, param: &BlockParam) -> Result<BlockHeader, 
     }))
 }
 
+/// The refusal of a run that stopped for another reason than missing state.
 fn refusal(stop: CallStop) -> Refusal {
     match stop {
         CallStop::Interrupted => Refusal::Interrupted,

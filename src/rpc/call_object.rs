@@ -17,12 +17,12 @@ use crate::{
     types::json::Object,
 };
 
-/// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length. Once parsed,
-/// an empty account takes ten times the memory of its text.
+/// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length (24,576 bytes each).
+/// The limit bounds memory: an overridden account without values takes ten times the memory of its text once parsed.
 pub(super) const MAX_OVERRIDES: usize = 1024 * 1024;
 
-/// Most objects in a list of calls with its overrides: twenty times the calls that the gas of one request allows. Once parsed,
-/// an empty call takes three hundred times the memory of its text.
+/// Most objects in a list of calls with its overrides. The limit bounds memory: an empty call (`{}`) takes three hundred times
+/// the memory of its text once parsed.
 const MAX_CALL_OBJECTS: usize = 32_768;
 
 /// Checks how long the list of calls in the first parameter is, before it is parsed.
@@ -50,17 +50,17 @@ pub(super) struct CallObject {
     gas_price: Option<Number>,
     #[serde(default)]
     value: Option<Number>,
-    /// Checked and ignored by calls, which have no nonce.
+    /// Checked to be a number and otherwise ignored by calls, which have no nonce; simulations use it.
     #[serde(default)]
     nonce: Option<Number>,
-    /// Checked and ignored: the chain is this one.
+    /// Checked to be a number and otherwise ignored: a call runs on this chain.
     #[serde(default)]
     chain_id: Option<Number>,
     #[serde(default)]
     data: Option<String>,
     #[serde(default)]
     input: Option<String>,
-    /// Makes the object a simulation and no call.
+    /// The member by which the parameter of `eth_simulateV1` differs from a call object. Some methods take either.
     #[serde(default)]
     block_state_calls: Option<IgnoredAny>,
 }
@@ -79,6 +79,7 @@ impl Number {
         matches!(self, Self::Text(text) if text.is_empty())
     }
 
+    /// The number, of at most 256 bits.
     pub(super) fn value(&self) -> Result<U256, ParamError> {
         match self {
             Self::Text(text) => parse_number(text),
@@ -108,7 +109,7 @@ impl CallObject {
         Ok(CallMessage {
             from: address(&self.from)?,
             to: address(&self.to)?,
-            // A limit that does not fit exceeds the gas cap anyway.
+            // A gas limit above 64 bits exceeds the gas cap of the run anyway.
             gas: gas.map(|gas| u64::try_from(gas).unwrap_or(u64::MAX)),
             gas_price: number(&self.gas_price)?,
             value: number(&self.value)?,
@@ -117,6 +118,7 @@ impl CallObject {
     }
 }
 
+/// The overrides of one account as a caller writes them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OverrideObject {
@@ -126,8 +128,10 @@ pub(super) struct OverrideObject {
     nonce: Option<Number>,
     #[serde(default)]
     code: Option<String>,
+    /// All cells of the account's storage.
     #[serde(default)]
     state: Option<Entries<String>>,
+    /// The cells that change; the others keep their values.
     #[serde(default)]
     state_diff: Option<Entries<String>>,
     #[serde(default)]
@@ -135,7 +139,8 @@ pub(super) struct OverrideObject {
 }
 
 impl OverrideObject {
-    fn account(&self, address: Address) -> Result<AccountOverride, ParamError> {
+    /// The parsed overrides; `address` is for error messages.
+    fn parse(&self, address: Address) -> Result<AccountOverride, ParamError> {
         if self.move_precompile_to_address.is_some() {
             return Err(ParamError::MovePrecompile);
         }
@@ -198,6 +203,7 @@ pub(super) fn call_list<'a, T: Deserialize<'a>>(
     params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })
 }
 
+/// The state overrides in the parameter at a position.
 pub(super) fn overrides(params: Params<'_>, position: usize) -> Result<Arc<StateOverride>, Failure> {
     params.once(position, || parse_overrides(params, position))
 }
@@ -218,7 +224,7 @@ pub(super) fn state_override(given: Option<&OverrideObjects>) -> Result<StateOve
     let mut accounts = BTreeMap::new();
     for (address, Object(object)) in given.iter().flat_map(|given| &given.0) {
         let address = parse_address(address)?;
-        accounts.insert(address, object.account(address)?);
+        accounts.insert(address, object.parse(address)?);
     }
     Ok(StateOverride { accounts })
 }

@@ -1,4 +1,5 @@
-//! The caller that a message comes from, and what it may do.
+//! The caller that a message comes from, and the methods and rights that it has. A host makes the caller when it admits a
+//! connection or request; the client passes it to the session of each message.
 
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +12,8 @@ use super::{
 };
 use crate::engine::FilterOwner;
 
-/// Chooses the row that serves a method for a caller; `None`: the caller does not have the method.
+/// Chooses the row of the method table that serves a method for a caller, given the row of the core; `None`: the caller does
+/// not have the method.
 pub type Selection = fn(&'static Method) -> Option<&'static Method>;
 
 /// The caller of a message, over one connection: over HTTP, over WebSocket, or in the page that holds a provider. The host
@@ -21,40 +23,49 @@ pub type Selection = fn(&'static Method) -> Option<&'static Method>;
 #[derive(Debug, Default)]
 pub struct Caller {
     owner: FilterOwner,
+    /// The origin, if the caller is a web page of another origin that may not call every method.
     foreign_page: Option<String>,
+    /// Whether a foreign page may use keys and change the chain all the same.
     #[cfg(feature = "dev")]
     admitted: bool,
+    /// Whether the caller is not the operator.
     guest: bool,
+    /// Chooses the rows of the caller; `None`: all rows.
     select: Option<Selection>,
+    /// Whether the caller can receive notifications.
     notified: bool,
+    /// Whether the caller can receive an answer in pieces.
     #[cfg(feature = "local")]
     takes_pieces: bool,
+    /// Most calls of a batch; `None`: [`BATCH_LIMIT`].
     batch_limit: Option<usize>,
+    /// Whether the connection is closed.
     closed: AtomicBool,
+    /// Number of subscriptions that `eth_unsubscribe` has ended.
     unsubscribed: AtomicUsize,
 }
 
 impl Caller {
-    /// A caller over the connection of this number. `asker` identifies those whose filters are shared, for example by
-    /// address.
+    /// A caller over the connection of this number. `asker` is a number that all callers have who share filters, for example
+    /// those at one address.
     pub fn new(asker: u64, connection: u64) -> Self {
         let owner = FilterOwner { asker: asker.into(), connection, ..FilterOwner::default() };
         Self { owner, ..Self::default() }
     }
 
     /// Returns the caller, as a web page of this origin. Such a page may not call methods of
-    /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: filters and waiting transactions of
-    /// programs at the same address and of other pages do not exist for it. `None` stands for a program, or for a page that
-    /// may call every method. Pages without an origin of their own are told apart by `frame`; filters of one exist for the
-    /// others, if they know the ids.
+    /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: it cannot see filters and waiting transactions
+    /// of programs at the same address or of other pages. An origin of `None` stands for a program, or for a page that may call
+    /// every method. All pages without an origin of their own send the origin `null`; the number `frame` distinguishes
+    /// them, but each can use the filters of the others if it knows the ids.
     #[must_use]
     pub fn from_foreign_page(mut self, origin: Option<String>, frame: u64) -> Self {
         self.owner.asker = self.owner.asker.on_page(origin.as_deref(), frame);
         Self { foreign_page: origin, ..self }
     }
 
-    /// Returns the caller, as the operator of the host or as another caller, for whom methods of
-    /// [`PageAccess::Operator`](super::PageAccess::Operator) do not exist.
+    /// Returns the caller, as the operator of the host (`true`) or as another caller, who does not have the methods of
+    /// [`PageAccess::Operator`](super::PageAccess::Operator).
     #[must_use]
     pub fn with_operator(self, operator: bool) -> Self {
         Self { guest: !operator, ..self }
@@ -65,13 +76,13 @@ impl Caller {
         !self.guest && self.foreign_page.is_none()
     }
 
-    /// Returns the caller, for whom a function chooses the rows that serve methods; `None`: all rows.
+    /// Returns the caller, with a function that chooses the rows that serve methods; `None`: all rows.
     #[must_use]
     pub fn with_selection(self, select: Option<Selection>) -> Self {
         Self { select, ..self }
     }
 
-    /// Whether the host chooses the rows: a service, whose callers need not know the operator's network.
+    /// Whether the host chooses the rows. Such a host is a service, and its callers do not see the names of its upstreams.
     #[cfg(feature = "light")]
     pub(super) fn is_selected(&self) -> bool {
         self.select.is_some()
@@ -98,7 +109,8 @@ impl Caller {
     #[must_use]
     pub fn for_socket(&self, subscriptions: usize) -> Self {
         let foreign_page = self.foreign_page.clone();
-        // Numbers of connections may be those of frames over HTTP, so that frames of WebSockets count from the other end.
+        // The WebSocket is a frame of its own, numbered by its connection. Hosts number the frames of HTTP requests from 0
+        // upwards, so that counting down from the greatest number keeps both kinds apart.
         let frame = u64::MAX.saturating_sub(self.owner.connection);
         let asker = self.owner.asker.on_page(foreign_page.as_deref(), frame);
         Self {
@@ -135,7 +147,8 @@ impl Caller {
         self.takes_pieces
     }
 
-    /// Returns the caller, with these rights. Filters that an API key made with other rights do not exist for it.
+    /// Returns the caller, with the rights of its API key, as a number that is the same for the same rights. Filters that the
+    /// key made while it had other rights cannot be used.
     #[must_use]
     pub fn with_rights(mut self, rights: u64) -> Self {
         self.owner.rights = rights;
@@ -150,10 +163,10 @@ impl Caller {
         Self { admitted, ..self }
     }
 
-    /// The origin of the caller, if it is a page of another origin that may not call methods of these pages.
+    /// The origin of the caller, if the caller is a page of another origin that may not call methods with this access.
     #[cfg(feature = "dev")]
-    pub(super) fn refuses(&self, pages: PageAccess) -> Option<&str> {
-        let refused = match pages {
+    pub(super) fn refuses(&self, access: PageAccess) -> Option<&str> {
+        let refused = match access {
             PageAccess::Any | PageAccess::Operator => false,
             PageAccess::Own if self.admitted => false,
             PageAccess::Own | PageAccess::Named => true,
@@ -177,7 +190,7 @@ impl Caller {
     }
 
     /// The owner of the filters that the caller's messages install. A caller whose connection is closed may have no
-    /// subscriptions. Call it while holding the lock of the filters, so that the connection cannot close in between.
+    /// subscriptions. To be called while the lock of the filters is held, so that the connection cannot close in between.
     pub fn owner(&self) -> FilterOwner {
         match self.closed.load(Ordering::SeqCst) {
             true => FilterOwner { subscriptions: 0, ..self.owner },
@@ -191,8 +204,8 @@ impl Caller {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// How many subscriptions `eth_unsubscribe` has ended. When a subscription is not found, the host compares this
-    /// with the ends it was told of by [`Effect::Unsubscribed`](super::Effect::Unsubscribed): if they are equal, the
+    /// How many subscriptions `eth_unsubscribe` has ended. When a subscription is not found, the host compares this number
+    /// with the number of [`Effect::Unsubscribed`](super::Effect::Unsubscribed) that it has received: if they are equal, the
     /// subscription was lost.
     pub fn unsubscribed(&self) -> usize {
         self.unsubscribed.load(Ordering::SeqCst)

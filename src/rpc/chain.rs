@@ -14,10 +14,9 @@ use crate::{
     types::json::Quantity,
 };
 
-/// The eth protocol number that the reference node reports (measured).
+/// The version of the `eth` peer-to-peer protocol that the reference node (rskj) reports, as measured.
 const PROTOCOL_VERSION: &str = "0x3e";
 
-/// `net_peerList`.
 const PEER_LIST: Method = Method::local(
     "net_peerList",
     &[],

@@ -26,10 +26,11 @@ use crate::{
     },
 };
 
-/// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
+/// Most fact stores that wait until the cache has no readers. Further ones are dropped, and their facts are fetched again when
+/// needed. The limit bounds the time for which the cache is locked when it absorbs them.
 pub const MAX_WAITING: usize = 256;
 
-/// Most bytes of the waiting fact stores together, approximately.
+/// Most bytes of the waiting fact stores together, approximately. The limit bounds memory during a long run.
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A light client with one owner.
@@ -45,12 +46,14 @@ pub type Client = SharedClient<SingleOwner>;
 pub struct SharedClient<S: LockKind> {
     sync: S::Lock<HeaderSync>,
     cache: S::Lock<FactCache>,
-    /// Facts that sessions have proven and that are not in the cache yet.
-    learned: S::Lock<Vec<FactStore>>,
+    /// Fact stores of finished sessions that wait until the cache has no readers.
+    waiting: S::Lock<Vec<FactStore>>,
     filters: S::Lock<Filters>,
-    /// The chain that messages see in place of the newest one.
+    /// The chain that messages see in place of the newest one; see [`Self::show`].
     shown: S::Lock<Option<ChainView>>,
+    /// The rows of the methods that messages may call.
     dispatcher: Arc<Dispatcher>,
+    /// The host's source of unproven answers, if it has one.
     auxiliary: Option<Arc<dyn AuxiliarySource>>,
     config: Arc<ClientConfig>,
     /// The caller of messages that come from the host itself.
@@ -81,13 +84,13 @@ impl<S: LockKind> SharedClient<S> {
         Self::following(HeaderSync::with_upstreams(network, checkpoint, upstreams, options), config)
     }
 
-    /// A client that follows the chain by this machine, which has a place for each of the configured upstreams: for a start
-    /// that trusts no block, [`HeaderSync::by_work`] or [`HeaderSync::by_window`].
+    /// A client that follows the chain with this state machine of header synchronization, which must have as many upstreams as
+    /// the configuration. For a start that trusts no block, [`HeaderSync::by_work`] or [`HeaderSync::by_window`] make it.
     pub fn following(sync: HeaderSync, config: ClientConfig) -> Self {
         Self {
             sync: S::Lock::new(sync),
             cache: S::Lock::new(FactCache::new()),
-            learned: S::Lock::new(Vec::new()),
+            waiting: S::Lock::new(Vec::new()),
             filters: S::Lock::new(Filters::new(B256::ZERO)),
             shown: S::Lock::new(None),
             dispatcher: Arc::default(),
@@ -115,7 +118,7 @@ impl<S: LockKind> SharedClient<S> {
         *self.filters.write() = Filters::new(secret);
     }
 
-    /// Sets how many headers one window of synchronization may have.
+    /// Sets how many headers are requested at once from an upstream ([`HeaderSync::set_batch`]).
     pub fn set_batch(&self, batch: usize) {
         self.sync.write().set_batch(batch);
     }
@@ -150,30 +153,31 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().poll();
     }
 
-    /// Notes that another source, of this name, answers in an upstream's place; see [`HeaderSync::replace`].
+    /// To be called when another source, of this name, answers in an upstream's place; see [`HeaderSync::replace`].
     pub fn sync_replace(&self, upstream: usize, name: String) {
         self.sync.write().replace(upstream, name);
     }
 
-    /// Notes that an upstream announced something new, such as a block.
+    /// To be called when an upstream has announced something new, such as a block: looks for it at once.
     pub fn sync_hint(&self, upstream: usize) {
         self.sync.write().hint(upstream);
     }
 
-    /// Passes in what a source of Bitcoin's chain shows; see [`HeaderSync::update_bitcoin`].
+    /// Updates the follower of Bitcoin's chain with new data of a source; see [`HeaderSync::update_bitcoin`].
     pub fn bitcoin_feed(&self, update: impl FnOnce(&mut BitcoinFollower), now: Now) {
         self.sync.write().update_bitcoin(update, now);
     }
 
-    /// Takes headers that the host has from elsewhere; see [`HeaderSync::take`].
+    /// Takes headers that the host has from another source than the upstreams; see [`HeaderSync::take`].
     ///
     /// # Errors
-    /// The first header that the chain refuses.
+    /// The rule that the first rejected header breaks.
     pub fn take_headers(&self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
         self.sync.write().take(headers, now)
     }
 
-    /// Restores what an earlier run has stored. To be called first; see [`HeaderSync::restore`].
+    /// Restores the headers that an earlier run has stored, from `pages` pages. To be called first; see
+    /// [`HeaderSync::restore`].
     ///
     /// # Errors
     /// The stored data is unusable; the client starts afresh.
@@ -197,7 +201,7 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().restored(restoring)
     }
 
-    /// Makes [`Self::export`] return the pages from this number on again, as far as their headers are in memory.
+    /// Makes [`Self::export`] return the pages from this number on once more, as far as their headers are in memory.
     pub fn keep_again(&self, page: u64) {
         self.sync.write().keep_again(page);
     }
@@ -224,12 +228,13 @@ impl<S: LockKind> SharedClient<S> {
         }
     }
 
-    /// The newest verified state of the chain, whatever messages are shown.
+    /// The newest verified state of the chain, even if messages see another one ([`Self::show`]).
     pub fn pin_newest(&self, now: Now) -> PinnedHead {
         PinnedHead::new(&self.sync.read(), self.config.clone(), now)
     }
 
-    /// The chain as a message of this caller sees it.
+    /// The state of the chain as a message of this caller sees it: without texts of upstreams for pages of other origins, and
+    /// with numbers in place of the upstreams' names for those and for callers of a service.
     pub fn pin_for(&self, caller: &Caller, now: Now) -> PinnedHead {
         let pinned = self.pin(now);
         match caller.foreign_page() {
@@ -240,13 +245,13 @@ impl<S: LockKind> SharedClient<S> {
     }
 
     /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the
-    /// newest one. Hosts that answer together show the same block in this way.
+    /// newest one. Front ends of one service use it to show the same head.
     pub fn show(&self, chain: Option<ChainView>) {
         *self.shown.write() = chain;
     }
 
-    /// Starts answering a message of the host itself that arrives at `now`. It sees the present head until it is
-    /// done. The host can receive notifications.
+    /// Starts answering a message of the host itself that arrives at `now`. The message sees the present head until it is
+    /// answered. The host can receive notifications.
     pub fn open(&self, message: &[u8], now: Now) -> Session {
         let message = self.read(message, &self.caller);
         self.open_from(self.caller.clone(), message, now)
@@ -263,14 +268,14 @@ impl<S: LockKind> SharedClient<S> {
         Session::new(caller, pinned, message, self.auxiliary.clone())
     }
 
-    /// As [`Self::open`], for a message that sees this state of the chain.
+    /// As [`Self::open`], for a message of the host that sees this state of the chain.
     pub fn open_pinned(&self, pinned: PinnedHead, message: Message) -> Session {
         Session::new(self.caller.clone(), pinned, message, self.auxiliary.clone())
     }
 
     /// Continues a message; `interrupt` ends long runs.
     pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> SessionStep {
-        // A message that needs no filters does not wait for one that does.
+        // Filters are locked only for messages that use them, so that other messages do not wait for the lock.
         let mut filters = session.watches().then(|| self.filters.write());
         session.step(&self.cache.read(), filters.as_deref_mut(), interrupt)
     }
@@ -284,14 +289,17 @@ impl<S: LockKind> SharedClient<S> {
     /// later session. Returns whether subscribers may have to be notified, because a transaction was sent.
     pub fn close(&self, session: Session) -> bool {
         let (facts, observations, pinned) = session.finish();
-        let mut sent = false;
+        let mut notifies = false;
         for transaction in &facts.sent {
+            // Such a host calls `announce_sent` for its own transactions too.
             if self.config.host_announces_sent {
                 continue;
             }
             self.filters.write().pending(transaction.hash, transaction.asker);
-            sent = true;
+            notifies = true;
         }
+        // New blocks are looked for more often while a sent transaction is in none, and as usual once a session has located
+        // the transaction in a block.
         if let Some(newest) = facts.sent.last() {
             self.sync.write().look_for(newest.hash);
         } else if !facts.locations.is_empty() {
@@ -301,21 +309,22 @@ impl<S: LockKind> SharedClient<S> {
             self.sync.write().observe_since(&pinned.source_generations(), observations);
         }
         self.keep(facts);
-        sent
+        notifies
     }
 
     /// The transactions and receipts of a block. `None` unless both were proven.
     pub fn block(&self, hash: &B256) -> Option<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
-        let (learned, cache) = (self.learned.read(), self.cache.read());
+        let (waiting, cache) = (self.waiting.read(), self.cache.read());
+        // With an empty store, the facts are those of the cache alone.
         let none = FactStore::default();
         let find = |store: &FactStore| {
             let known = KnownFacts::new(store, &cache);
             Some((known.body(hash)?.clone(), known.receipts(hash)?.clone()))
         };
-        learned.iter().chain([&none]).find_map(find)
+        waiting.iter().chain([&none]).find_map(find)
     }
 
-    /// Stores the transactions and receipts of a block that the host has from elsewhere.
+    /// Stores the transactions and receipts of a block that the host has from another source than the upstreams.
     ///
     /// # Errors
     /// Transactions and receipts are not of the same block. Nothing is stored.
@@ -332,7 +341,7 @@ impl<S: LockKind> SharedClient<S> {
 
     /// Stores facts in the cache: at once if it has no readers, else together with later ones.
     fn keep(&self, facts: FactStore) {
-        let mut waiting = self.learned.write();
+        let mut waiting = self.waiting.write();
         match self.cache.try_write() {
             Some(mut cache) => waiting.drain(..).chain([facts]).for_each(|facts| cache.absorb(facts)),
             None if fits(&waiting, &facts) => waiting.push(facts),
@@ -351,15 +360,14 @@ impl<S: LockKind> SharedClient<S> {
         self.cache.write().limit(bytes);
     }
 
-    /// Tells the subscriptions of each asker, which hosts name to each other by
-    /// [`Asker::shared_id`](crate::types::Asker::shared_id), of its transactions that were sent through this host or
-    /// another one.
+    /// Notifies the subscriptions of each asker of its transactions, given by hash, that were sent through this host or
+    /// another one. Hosts identify an asker to each other by [`Asker::shared_id`](crate::types::Asker::shared_id).
     pub fn announce_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
         transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));
     }
 
-    /// A filter for another host ([`Filters::export`]). It does not exist here afterwards.
+    /// Removes a filter from this client and returns it for another host ([`Filters::export`]).
     pub fn export_filter(&self, id: u128) -> Option<ExportedFilter> {
         let mut filters = self.filters.write();
         let exported = filters.export(id);
@@ -372,8 +380,8 @@ impl<S: LockKind> SharedClient<S> {
         self.filters.write().import(id, filter, now.unix);
     }
 
-    /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while
-    /// the upstream rests.
+    /// The requests to an upstream for the receipts of transactions that callers of this host have sent. Empty while
+    /// the upstream is not asked because of a failure.
     pub fn receipt_requests(&self, upstream: usize, outbox: &mut Outbox, now: Now) -> Vec<UpstreamRequest> {
         if self.sync.read().is_resting(upstream) {
             return Vec::new();
@@ -382,13 +390,13 @@ impl<S: LockKind> SharedClient<S> {
     }
 }
 
-/// Whether these facts may wait for the cache beside those that wait already.
+/// Whether these facts may wait for the cache, given those that wait already.
 fn fits(waiting: &[FactStore], facts: &FactStore) -> bool {
     let bytes = waiting.iter().map(FactStore::bytes).fold(facts.bytes(), usize::saturating_add);
     waiting.len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES
 }
 
-/// The subject of notifications: the head, and whether it is the newest block.
+/// The state of which subscribers are notified: the hash of the head, and whether the head is the newest block.
 fn notified_state(sync: &HeaderSync) -> (Option<B256>, bool) {
     (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
 }
@@ -427,10 +435,10 @@ mod tests {
             finish(&client);
         }
         client.sync_next(0, Now::default());
-        assert_eq!(client.learned.read().len(), MAX_WAITING);
+        assert_eq!(client.waiting.read().len(), MAX_WAITING);
         drop(running);
         finish(&client);
-        assert!(client.learned.read().is_empty(), "the cache takes the waiting facts when the run is over");
+        assert!(client.waiting.read().is_empty(), "the cache takes the waiting facts when the run is over");
     }
 
     #[test]

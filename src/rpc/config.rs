@@ -1,7 +1,7 @@
 //! `eth_config` (EIP-7910): the rules of the chain now and after the next fork.
 //!
-//! Rootstock's forks activate at heights and have neither blobs nor a fork id, so that `activationBlock` and `forks` stand
-//! beside the members of the EIP that are null.
+//! Rootstock's forks activate at heights, and have neither blobs nor a fork id: the members of the EIP for these are null, and
+//! the members `activationBlock` and `forks` are added.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .costs(5)];
 
-/// Native contracts without state of their own, by the names of EIP-7910 where it has one.
+/// Native contracts without state of their own, by their names in EIP-7910, or by a name in its style if it has none.
 const PRECOMPILES: [(&str, Precompile); 14] = [
     ("BLAKE2F", Precompile::Blake2F),
     ("BLOCK_HEADER", Precompile::BlockHeader),
@@ -47,13 +47,16 @@ const PRECOMPILES: [(&str, Precompile); 14] = [
     ("SHA256", Precompile::Sha256),
 ];
 
-/// Native contracts that keep state.
+/// Native contracts that keep state: the Bridge to Bitcoin, and REMASC, which pays miners.
 const SYSTEM: [(&str, Precompile); 2] = [("BRIDGE", Precompile::Bridge), ("REMASC", Precompile::Remasc)];
 
 #[derive(Serialize)]
 struct Configurations {
+    /// The rules at the head.
     current: Configuration,
+    /// The rules after the next fork; `None` if no fork is planned.
     next: Option<Configuration>,
+    /// The rules after the last planned fork; `None` if no fork is planned.
     last: Option<Configuration>,
 }
 
@@ -75,7 +78,7 @@ impl Configuration {
     /// The rules from a height on.
     fn at(network: &Network, height: u64) -> Self {
         let rules = network.rules(height);
-        let exist = |table: &[(&'static str, Precompile)]| {
+        let active = |table: &[(&'static str, Precompile)]| {
             let addresses = table.iter().map(|(name, contract)| (*name, contract.address()));
             addresses.filter(|(_, address)| Precompile::at(address, rules).is_some()).collect()
         };
@@ -91,8 +94,8 @@ impl Configuration {
             chain_id: network.chain_id.into(),
             fork_id: (),
             forks,
-            precompiles: exist(&PRECOMPILES),
-            system_contracts: exist(&SYSTEM),
+            precompiles: active(&PRECOMPILES),
+            system_contracts: active(&SYSTEM),
         }
     }
 }

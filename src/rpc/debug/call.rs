@@ -55,6 +55,7 @@ pub(super) const TRACE_CALL_MANY: Method = Method::read(
 .runs(Runs::Calls)
 .costs(1_000);
 
+/// The options of a traced call, besides those that [`Tracing`] reads.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct OptionsObject<'a> {
@@ -62,6 +63,7 @@ struct OptionsObject<'a> {
     state_overrides: Option<OverrideObjects>,
     #[serde(default)]
     block_overrides: Option<Object<BlockOverrideObject>>,
+    /// The transaction of the block before which the call would run. Not supported.
     #[serde(borrow, default)]
     tx_index: Option<&'a RawValue>,
 }
@@ -88,6 +90,7 @@ impl CallOptions {
     }
 }
 
+/// Whether the options of a traced call override state.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
     CallOptions::read(params, position).is_ok_and(|options| !options.state.accounts.is_empty())
@@ -95,10 +98,10 @@ pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
 
 fn trace_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let tracing = Tracing::read(params, 2)?;
-    let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
+    let CallOptions { state, block: block_override } = CallOptions::read(params, 2)?;
     let message = CallMessage::clone(&*message(params)?);
     let base = block(view, &params.call_block(1)?)?;
-    let call = TracedCall { message, tracer: tracing.tracer(), block: changes };
+    let call = TracedCall { message, tracer: tracing.tracer(), block: block_override };
     match traces(view, &base, &state, &[call], &tracing)?.pop() {
         Some(trace) => Ok(verified_json(trace)),
         None => verified(&()),
@@ -113,11 +116,14 @@ struct BundleObject {
     block_override: Option<Object<BlockOverrideObject>>,
 }
 
+/// Calls that run one after the other in one block.
 struct Bundle {
     messages: Vec<CallMessage>,
+    /// The overrides of the block of these calls; `None`: those of the options.
     block: Option<BlockOverride>,
 }
 
+/// The bundles in the first parameter.
 fn bundles(params: Params<'_>) -> Result<Vec<Bundle>, ParamError> {
     let given: Vec<Object<BundleObject>> = call_list(params, "an array of bundles")?;
     let bundle = |Object(bundle): &Object<BundleObject>| {
@@ -136,16 +142,19 @@ pub(in crate::rpc) fn contracts(params: Params<'_>) -> Option<Vec<alloy_primitiv
     bundles(params).ok()?.into_iter().flat_map(|bundle| bundle.messages).map(|message| message.to).collect()
 }
 
+/// The state on which bundles run, as a caller writes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StateContext<'a> {
     #[serde(borrow, default)]
     block_number: Option<&'a RawValue>,
+    /// The transaction of the block before which the bundles would run. Only -1, which stands for all transactions, is
+    /// supported.
     #[serde(borrow, default)]
     transaction_index: Option<&'a RawValue>,
 }
 
-/// The block of a state context, which may also be given alone. An index of -1 stands for all transactions.
+/// The block in the second parameter, which is a state context or a block parameter.
 fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Failure> {
     let context = params.object::<StateContext<'_>>(1, "a state context").ok().flatten();
     let Some(StateContext { block_number, transaction_index }) = context else {
@@ -187,6 +196,7 @@ fn bundled_calls(
     Ok((bundles, base, options.state, calls))
 }
 
+/// The traces of each bundle, given those of all calls in order.
 fn by_bundle(bundles: &[Bundle], traces: Vec<Box<RawValue>>) -> Vec<Vec<Box<RawValue>>> {
     let mut traces = traces.into_iter();
     bundles.iter().map(|bundle| traces.by_ref().take(bundle.messages.len()).collect()).collect()
@@ -207,6 +217,7 @@ fn traces(
         }
         #[cfg(feature = "catalogue")]
         Tracing::Script(script) => {
+            // Calls are in no block (`false`), and all of them are traced (`None`).
             let mut tracer = scripts::begin(view, script, (base, false), None)?;
             traced_by_script(view, base, overrides, calls, &mut tracer)?;
             Ok(scripts::finish(tracer)?.into_iter().map(|(_, trace)| trace).collect())

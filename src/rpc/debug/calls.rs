@@ -1,7 +1,7 @@
-//! The objects of the call tracer (`callTracer`).
+//! The objects of the call tracer (`callTracer`) and of `erc7562Tracer`, which shows more of each call.
 //!
-//! The objects are written as text in one pass over the calls. Intermediate JSON values would take most of the time of a traced
-//! call.
+//! The objects are written as text in one pass over the calls, each of which is an entry of the trace. Intermediate JSON values
+//! would take most of the time of a traced call.
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec, vec::Vec};
 
@@ -19,21 +19,24 @@ use crate::{
     types::json::{Data, ObjectText, Quantity},
 };
 
-/// Bytes of an entry, besides its input and output.
+/// Estimated bytes of JSON of an entry, besides its input and output. Only the first allocation depends on it.
 const ENTRY_BYTES: usize = 300;
 
+/// The parts of a trace that the objects show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallForm {
     /// Whether inner calls are left out.
     pub(super) only_top: bool,
+    /// Whether each call has its logs.
     pub(super) with_log: bool,
-    /// Whether inner calls of native contracts, and what the code of each call did, are shown
+    /// Whether inner calls of native contracts, and the accesses of each call to state and code, are shown
     /// (`erc7562Tracer`).
     pub(super) validation: bool,
 }
 
 #[derive(Debug, Serialize)]
 struct CallLog<'a> {
+    /// Position of the log among those of the block.
     index: usize,
     /// Number of inner calls before the log.
     position: Quantity,
@@ -42,10 +45,10 @@ struct CallLog<'a> {
     data: Data,
 }
 
-/// The shown logs of each entry.
+/// The shown logs of each entry, by the index of the entry.
 type LogsByEntry<'a> = BTreeMap<usize, Vec<CallLog<'a>>>;
 
-/// The call tree of a transaction, or only its root; null without one.
+/// The call tree of a transaction, or only its root; null if the trace has no calls.
 pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> serde_json::Result<Box<RawValue>> {
     let Some(calls) = trace.calls.as_ref().filter(|calls| !calls.nodes.is_empty()) else {
         return serde_json::value::to_raw_value(&());
@@ -55,7 +58,7 @@ pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> serde_json::Resu
     let size = size.fold(0_usize, |sum, input| sum.saturating_add(input.saturating_mul(2)));
     let mut text =
         ObjectText::with_capacity(calls.nodes.len().saturating_mul(ENTRY_BYTES).saturating_add(size));
-    // The open entries, each with whether it has an inner one.
+    // The entries whose objects are not ended, outermost first: each with its index, and whether it has an inner call.
     let mut open: Vec<(usize, bool)> = Vec::new();
     let mut close = |text: &mut ObjectText, (index, has_calls): (usize, bool)| {
         if has_calls {
@@ -86,6 +89,7 @@ pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> serde_json::Resu
             }
             *has_calls = true;
         } else if index > 0 {
+            // Only the first entry has no parent.
             break;
         }
         write_call(&mut text, node)?;
@@ -98,7 +102,7 @@ pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> serde_json::Resu
 }
 
 impl CallForm {
-    /// Whether an entry is shown. Those of native contracts have no inner ones.
+    /// Whether an entry is shown. A hidden entry hides no other: calls of native contracts have no inner calls.
     fn shows(self, node: &TraceNode) -> bool {
         self.validation || !node.is_inner_native()
     }
@@ -107,19 +111,19 @@ impl CallForm {
 /// The logs of each call; those of a native contract belong to its caller. Log indexes count within the block.
 fn logs<'a>(trace: &'a TransactionTrace, calls: &'a CallTrace, form: CallForm) -> LogsByEntry<'a> {
     let mut shown = LogsByEntry::new();
-    // The shown inner calls of each call that started before the log.
-    let mut inner = vec![0_usize; calls.nodes.len()];
+    // For each entry, the number of its shown inner calls that started before the present log.
+    let mut inner_counts = vec![0_usize; calls.nodes.len()];
     let mut started = 0;
     for (count, traced) in calls.logs.iter().enumerate() {
-        let new = calls.nodes.get(started..traced.entries).unwrap_or_default();
-        for node in new.iter().filter(|node| form.shows(node)) {
-            if let Some(inner) = node.parent.and_then(|parent| inner.get_mut(parent)) {
-                *inner = inner.saturating_add(1);
+        let started_since = calls.nodes.get(started..traced.entries).unwrap_or_default();
+        for node in started_since.iter().filter(|node| form.shows(node)) {
+            if let Some(inner_count) = node.parent.and_then(|parent| inner_counts.get_mut(parent)) {
+                *inner_count = inner_count.saturating_add(1);
             }
         }
         started = started.max(traced.entries);
-        let Some(writer) = writer(calls, form, traced.node) else { continue };
-        let position = inner.get(writer).copied().unwrap_or_default();
+        let Some(writer) = shown_around(calls, form, traced.node) else { continue };
+        let position = inner_counts.get(writer).copied().unwrap_or_default();
         shown.entry(writer).or_default().push(CallLog {
             index: trace.first_log.saturating_add(count),
             position: Quantity::from(position as u64),
@@ -128,7 +132,8 @@ fn logs<'a>(trace: &'a TransactionTrace, calls: &'a CallTrace, form: CallForm) -
             data: Data(traced.log.data.data.clone()),
         });
     }
-    // Logs of a transaction sent directly to a native contract belong to no reported call.
+    // The log of a native contract belongs to the entry that calls it, so that the trace has no logs of a transaction that is
+    // sent directly to a native contract. Such logs are shown with the transaction's own entry.
     if calls.logs.is_empty() && !trace.logs.is_empty() {
         let logs = trace.logs.iter().enumerate().map(|(count, log)| CallLog {
             index: trace.first_log.saturating_add(count),
@@ -142,8 +147,8 @@ fn logs<'a>(trace: &'a TransactionTrace, calls: &'a CallTrace, form: CallForm) -
     shown
 }
 
-/// The innermost shown call around an entry.
-fn writer(calls: &CallTrace, form: CallForm, mut node: usize) -> Option<usize> {
+/// The index of the innermost shown entry around an entry, or of the entry itself.
+fn shown_around(calls: &CallTrace, form: CallForm, mut node: usize) -> Option<usize> {
     loop {
         let entry = calls.nodes.get(node)?;
         if form.shows(entry) && !(form.only_top && entry.parent.is_some()) {
@@ -186,7 +191,8 @@ fn write_call(text: &mut ObjectText, node: &TraceNode) -> serde_json::Result<()>
         text.hex("output", output);
     }
     if let Some(failure) = failure {
-        text.member("error", &error(failure))?;
+        text.member("error", &error_text(failure))?;
+        // `None` as failure is a revert, whose output may contain a reason.
         if let (None, Some(reason)) = (failure, reason(output)) {
             text.member("revertReason", &reason)?;
         }
@@ -194,7 +200,7 @@ fn write_call(text: &mut ObjectText, node: &TraceNode) -> serde_json::Result<()>
     Ok(())
 }
 
-fn error(failure: Option<HaltReason>) -> String {
+fn error_text(failure: Option<HaltReason>) -> String {
     match failure {
         None => "execution reverted".into(),
         Some(reason) => alloc::format!("{reason}"),

@@ -1,4 +1,5 @@
-//! The block that `debug_traceBlock` gets as RLP.
+//! The first parameter of `debug_traceBlock`, which is a block as RLP. Only its hash is used: the block is traced as the chain
+//! has it.
 
 use crate::{
     engine::{BlockHeader, View},
@@ -10,7 +11,7 @@ use crate::{
     types::{Block, Header},
 };
 
-/// The header of the block in the first parameter, which is one of the chain.
+/// The header of the block in the first parameter, as the chain has it.
 pub(super) fn header(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Failure> {
     let network = view.policy().network;
     let given = Block::decode(&params.data(0)?, &|number| network.header_shape(number));
@@ -18,6 +19,7 @@ pub(super) fn header(view: &dyn View, params: Params<'_>) -> Result<BlockHeader,
         given.map_err(|_| ParamError::Type { position: 0, expected: "the RLP of a block" })?;
     let hash = Header::seal(header).hash();
     let header = view.header_by_hash(hash)?.ok_or(RpcError::BlockHashNotFound(hash))?;
+    // The hash does not cover the transactions that the caller gives. Other ones would be traced silently as those of the chain.
     if *view.body(&header)?.transactions() != *body.transactions {
         let expected = "a block with the transactions of its header";
         return Err(ParamError::Type { position: 0, expected }.into());

@@ -1,4 +1,5 @@
-//! `debug_trace*`: traces of the instructions of a transaction, of its calls, or of the state that it uses.
+//! `debug_trace*`: traces of the instructions of a transaction, of its calls, or of the state that it uses. `options` reads which
+//! tracer a caller names; `steps`, `struct_logs`, `calls`, `validation` and `prestate` write its result.
 
 mod call;
 mod calls;
@@ -114,7 +115,7 @@ fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let tracing = Tracing::read(params, 1)?;
     let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else { return absent() };
     match replayed(view, &header, &tracing, Some(index))?.pop() {
-        Some(InBlock { result, .. }) => Ok(verified_json(result)),
+        Some(TraceInBlock { result, .. }) => Ok(verified_json(result)),
         None => absent(),
     }
 }
@@ -129,33 +130,34 @@ fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Ha
     verified(&traces)
 }
 
-/// A trace as an element of a block's list, unless the reference node leaves out the transaction's hash.
+/// A trace as an element of a block's list. For the reference node's own tracer, the list has the bare traces instead
+/// (`TraceForm::is_bare`).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct InBlock {
+struct TraceInBlock {
     tx_hash: B256,
     result: Box<RawValue>,
 }
 
-/// Executes a block again and returns the traces of its transactions, or of one.
+/// Executes a block again and returns the traces of its transactions, or only of the one at the index `only`.
 fn replayed(
     view: &dyn View,
     header: &BlockHeader,
     tracing: &Tracing,
     only: Option<usize>,
-) -> Result<Vec<InBlock>, Failure> {
+) -> Result<Vec<TraceInBlock>, Failure> {
     match tracing {
         Tracing::Named(form) => {
             let traces = traces(view, header, form.tracer(), only)?;
             let shown = |trace: &TransactionTrace| {
-                Ok(InBlock { tx_hash: trace.hash(), result: form.to_json(Some(header), trace)? })
+                Ok(TraceInBlock { tx_hash: trace.hash(), result: form.to_json(Some(header), trace)? })
             };
             traces.iter().map(shown).collect()
         }
         #[cfg(feature = "catalogue")]
         Tracing::Script(script) => {
             let traces = scripts::traces(view, header, script, only)?.into_iter();
-            Ok(traces.map(|(tx_hash, result)| InBlock { tx_hash, result }).collect())
+            Ok(traces.map(|(tx_hash, result)| TraceInBlock { tx_hash, result }).collect())
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Names of opcodes as the reference node prints them, and as geth does.
+//! Names of opcodes as the reference node (rskj) prints them in traces, and as geth prints them.
 
 use alloc::{borrow::Cow, format};
 
-/// Names of the opcodes below 0x60 and above 0x9f, in ascending order.
+/// Names of the opcodes below 0x60 and above 0x9f, sorted by opcode for the binary search in [`name`].
 const NAMES: &[(u8, &str)] = &[
     (0x00, "STOP"),
     (0x01, "ADD"),

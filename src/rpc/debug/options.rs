@@ -24,12 +24,14 @@ use crate::{
     },
 };
 
-/// Most opcodes in the list of ignored ones: as many as there are.
+/// Most opcodes in the list `ignoredOpcodes`: as many as there are.
 const MAX_OPCODES: usize = 256;
 /// Most characters of an unknown tracer's name that its error repeats.
 const MAX_NAME: usize = 64;
 
+/// The reference node's own tracer, which is the default.
 const REFERENCE: &str = "rskTracer";
+/// The tracer that runs several others at once.
 const SEVERAL: &str = "muxTracer";
 /// The tracers besides [`SEVERAL`]. Names are compared without case.
 const TRACERS: [&str; 8] = [
@@ -46,7 +48,7 @@ const TRACERS: [&str; 8] = [
 /// The members of an object of options.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The maker of traces: a tracer by name, or a script of the caller.
+/// The tracer that a caller chooses: one by name, or a script.
 pub(super) enum Tracing {
     Named(TraceForm),
     #[cfg(feature = "catalogue")]
@@ -64,7 +66,8 @@ impl Tracing {
         TraceForm::of(&given).map(Self::Named)
     }
 
-    /// The tracer that collects what is shown. A script collects it itself.
+    /// The tracer that collects the data that the form shows. For a script nothing is collected, because the script observes
+    /// the run itself.
     pub(super) fn tracer(&self) -> Tracer {
         match self {
             Self::Named(form) => form.tracer(),
@@ -74,23 +77,26 @@ impl Tracing {
     }
 }
 
+/// How a trace is shown: one form for each named tracer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::rpc) enum TraceForm {
     /// Instructions, in the form of the reference node.
     Reference(StepOptions),
     /// Instructions, in geth's form.
     StructLogs(StepOptions),
+    /// A tree of calls.
     Calls(CallForm),
     /// A list of calls.
     Flat(FlatForm),
     /// The state before the transaction, or its changes.
     State(StateForm),
+    /// How often each function selector was called, with the length of the call's data.
     Selectors,
-    /// A tree of calls with what their code does.
+    /// A tree of calls with the accesses of each call to state and code, without the ignored opcodes.
     Validation(CallForm, OpcodeSet),
     /// An empty object.
     Nothing,
-    /// Several of them, each once, by name.
+    /// Several other forms, each once, by the name of its tracer.
     Several(Vec<(&'static str, Self)>),
 }
 
@@ -110,7 +116,7 @@ impl TraceForm {
         if name.eq_ignore_ascii_case(SEVERAL) {
             return Self::several(&config);
         }
-        Self::named(known(name)?, Options(&[&config, given]))
+        Self::of_tracer(tracer_name(name)?, Options(&[&config, given]))
     }
 
     /// The tracers of [`SEVERAL`], each with its options.
@@ -120,16 +126,16 @@ impl TraceForm {
             let name = if name.eq_ignore_ascii_case(SEVERAL) {
                 return Err(ParamError::NestedTracer);
             } else {
-                known(name)?
+                tracer_name(name)?
             };
             let own = match raw.get() {
                 "null" => Fields::new(),
                 _ => object(raw).map_err(|_| wrong(name, "an object"))?,
             };
-            let form = Self::named(name, Options(&[&own]))?;
+            let form = Self::of_tracer(name, Options(&[&own]))?;
             let steps = |form: &Self| matches!(form, Self::Reference(_) | Self::StructLogs(_));
-            // Both forms of instructions would be kept at once.
-            if forms.iter().any(|(other, there)| *other == name || steps(there) && steps(&form)) {
+            // A run collects instructions with one set of options only, so that both forms of instructions cannot be shown.
+            if forms.iter().any(|(other, earlier)| *other == name || steps(earlier) && steps(&form)) {
                 return Err(ParamError::RepeatedTracer(name));
             }
             forms.push((name, form));
@@ -137,7 +143,8 @@ impl TraceForm {
         Ok(Self::Several(forms))
     }
 
-    fn named(name: &str, options: Options<'_>) -> Result<Self, ParamError> {
+    /// The form of the tracer of this name in [`TRACERS`].
+    fn of_tracer(name: &str, options: Options<'_>) -> Result<Self, ParamError> {
         let flag = |name| options.flag(name);
         let calls = |validation: bool| -> Result<CallForm, ParamError> {
             Ok(CallForm {
@@ -180,6 +187,7 @@ impl TraceForm {
         tracer
     }
 
+    /// Makes a tracer collect the data that this form shows, besides what it collects already.
     fn add_to(&self, tracer: &mut Tracer) {
         let calls = match self {
             Self::Reference(options) | Self::StructLogs(options) => return tracer.steps = Some(*options),
@@ -194,10 +202,10 @@ impl TraceForm {
                 CallOptions { with_logs: form.with_log, only_top: false }
             }
         };
-        let both = tracer.calls.unwrap_or(CallOptions { with_logs: false, only_top: true });
+        let earlier = tracer.calls.unwrap_or(CallOptions { with_logs: false, only_top: true });
         tracer.calls = Some(CallOptions {
-            with_logs: both.with_logs || calls.with_logs,
-            only_top: both.only_top && calls.only_top,
+            with_logs: earlier.with_logs || calls.with_logs,
+            only_top: earlier.only_top && calls.only_top,
         });
     }
 
@@ -230,7 +238,7 @@ impl TraceForm {
             Self::Nothing => to_raw_value(&Fields::new())?,
             Self::Several(forms) => {
                 let shown = forms.iter().map(|(name, form)| Ok((*name, form.to_json(block, trace)?)));
-                to_raw_value(&Named(shown.collect::<Result<_, RpcError>>()?))?
+                to_raw_value(&TracesByName(shown.collect::<Result<_, RpcError>>()?))?
             }
         })
     }
@@ -238,12 +246,14 @@ impl TraceForm {
 
 #[derive(Serialize)]
 #[serde(transparent)]
-struct Named(BTreeMap<&'static str, Box<RawValue>>);
+struct TracesByName(BTreeMap<&'static str, Box<RawValue>>);
 
-fn known(name: &str) -> Result<&'static str, ParamError> {
+/// The name in [`TRACERS`] that equals this one without case.
+fn tracer_name(name: &str) -> Result<&'static str, ParamError> {
     if let Some(known) = TRACERS.into_iter().find(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(known);
     }
+    // The text is the source of a script, and this build has no engine for scripts.
     if name.contains(['{', '(']) {
         return Err(ParamError::TracerCode);
     }
@@ -254,7 +264,7 @@ fn wrong(option: &'static str, expected: &'static str) -> ParamError {
     ParamError::TraceOption { option, expected }
 }
 
-/// The objects in which an option may stand.
+/// The objects in which an option may be given: `tracerConfig`, and for a single tracer also the object around it.
 #[derive(Clone, Copy)]
 struct Options<'a>(&'a [&'a Fields<'a>]);
 
@@ -268,7 +278,7 @@ impl Options<'_> {
             .filter(|text| *text != "null")
     }
 
-    /// Whether an option is set; as text too, as in the reference node.
+    /// Whether an option is true. The texts "true" and "false" count as booleans, as in the reference node.
     fn flag(&self, name: &'static str) -> Result<bool, ParamError> {
         let mut set = false;
         for value in self.values(name) {
@@ -281,11 +291,13 @@ impl Options<'_> {
         Ok(set)
     }
 
+    /// The bytes of JSON after which no more instructions are shown; 0 shows all.
     fn limit(&self) -> Result<usize, ParamError> {
         let Some(value) = self.values("limit").next() else { return Ok(0) };
         value.parse().map_err(|_| wrong("limit", "a number of bytes"))
     }
 
+    /// The opcodes that `erc7562Tracer` does not count.
     fn ignored(&self) -> Result<OpcodeSet, ParamError> {
         let bad = || wrong("ignoredOpcodes", "an array of opcodes such as 0x5b");
         let Some(value) = self.values("ignoredOpcodes").next() else { return Ok(OpcodeSet::default()) };

@@ -12,6 +12,7 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
+/// The parts of the state that the objects show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateForm {
     /// Whether only changes are shown, each before and after the transaction.
@@ -71,11 +72,10 @@ pub(super) fn to_json(trace: &StateTrace, form: StateForm) -> serde_json::Result
 /// The account before the transaction. The changes of an account that remains show only the slots that change.
 fn before(account: &UsedAccount, form: StateForm) -> AccountObject {
     let values = account.before.clone().unwrap_or_default();
-    // As geth does, an empty slot is left out.
-    let unchanged = |before: &Bytes, after: &Bytes| before == after || before.is_empty();
+    // As in geth, a changed slot that was empty before is left out.
+    let hidden = |before: &Bytes, after: &Bytes| before == after || before.is_empty();
     let only_changes = form.diff && account.after.is_some();
-    let cells =
-        account.cells.iter().filter(|(_, (before, after))| !(only_changes && unchanged(before, after)));
+    let cells = account.cells.iter().filter(|(_, (before, after))| !(only_changes && hidden(before, after)));
     AccountObject {
         storage: words(cells.map(|(slot, (before, _))| (slot, before)), form),
         ..values_of(&values, form)
@@ -85,17 +85,17 @@ fn before(account: &UsedAccount, form: StateForm) -> AccountObject {
 /// The changes of a transaction to an account; `None` if it changed nothing or removed the account.
 fn changes(account: &UsedAccount, form: StateForm) -> Option<AccountObject> {
     let after = account.after.as_ref()?;
-    let known = account.before.clone().unwrap_or_default();
+    let before = account.before.clone().unwrap_or_default();
     let AccountObject { balance, code, code_hash, nonce, .. } = values_of(after, form);
-    let new_code = known.code != after.code;
+    let new_code = before.code != after.code;
     let cells = account.cells.iter().filter(|(_, (before, after))| before != after);
     let changed_cells = cells.clone().next().is_some() && !form.disable_storage;
     let object = AccountObject {
-        // The balance of a new account shows that it exists.
-        balance: balance.filter(|_| account.before.is_none() || after.balance != known.balance),
+        // The balance of a new account is always shown, so that its object is not empty.
+        balance: balance.filter(|_| account.before.is_none() || after.balance != before.balance),
         code: code.filter(|_| new_code),
         code_hash: code_hash.filter(|_| new_code),
-        nonce: nonce.filter(|_| after.nonce != known.nonce),
+        nonce: nonce.filter(|_| after.nonce != before.nonce),
         storage: words(
             cells.map(|(slot, (_, after))| (slot, after)).filter(|(_, after)| !after.is_empty()),
             form,
@@ -116,7 +116,7 @@ fn values_of(values: &AccountValues, form: StateForm) -> AccountObject {
     }
 }
 
-/// Cells as words. Those of native contracts that are longer than a word are left out.
+/// Storage cells as words of 32 bytes. Native contracts also have longer cells, which are left out.
 fn words<'a>(cells: impl Iterator<Item = (&'a U256, &'a Bytes)>, form: StateForm) -> BTreeMap<B256, B256> {
     let cells = cells.filter(|(_, bytes)| !form.disable_storage && bytes.len() <= B256::len_bytes());
     cells.map(|(slot, bytes)| (B256::from(*slot), B256::left_padding_from(bytes))).collect()

@@ -1,4 +1,5 @@
-//! Tracers that callers write in JavaScript, for hosts with an engine.
+//! Tracers that callers write in JavaScript. The host's script engine (`exec::trace::ScriptEngine`) runs them while a block or
+//! call executes; a host without an engine refuses them.
 
 use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
@@ -16,10 +17,12 @@ use crate::{
     rpc::{error::ParamError, method::Failure, trace::too_large},
 };
 
-/// Most bytes of a script, and of its options: several times those of bundlers.
+/// Most bytes of a script, and of its options: several times the length of the scripts that bundlers of account abstraction
+/// (ERC-4337) use.
 const MAX_SCRIPT: usize = 128 << 10;
 
-/// The script in the options of a trace; `None` if they name a tracer.
+/// The script in the options of a trace; `None` if they name a tracer. Names have neither braces nor parentheses, and every
+/// script has some.
 pub(super) fn read(given: &BTreeMap<String, &RawValue>) -> Result<Option<Script>, ParamError> {
     let source = given.get("tracer").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let Some(source) = source.filter(|source| source.contains(['{', '('])) else { return Ok(None) };
@@ -33,6 +36,7 @@ pub(super) fn read(given: &BTreeMap<String, &RawValue>) -> Result<Option<Script>
     Ok(Some(Script { source, config }))
 }
 
+/// Whether the options of a trace in the parameters of a call have a script.
 #[cfg(feature = "dev")]
 pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     let is_of_trace = |param: &Param| matches!(param.kind, "TRACE_OPTIONS" | "TRACE_CALL_OPTIONS");
@@ -43,8 +47,8 @@ pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     given.is_some_and(|given| matches!(read(&given), Ok(Some(_)) | Err(ParamError::Script(_))))
 }
 
-/// Begins a trace of the transactions of a block, or of the one at the index `only`. Calls on the state after a block are
-/// in no block.
+/// Begins a trace of all transactions, or only of the one at the index `only`. `in_block` tells whether they are transactions
+/// of the block with this header, or calls on the state after it.
 pub(super) fn begin(
     view: &dyn View,
     script: &Script,
@@ -65,7 +69,8 @@ pub(super) fn begin(
     Ok(ScriptTracer::new(run, block, only, opcodes::ethereum_name))
 }
 
-/// Executes a block again and returns the traces of all its transactions, or of one, each with the transaction's hash.
+/// Executes a block again and returns the traces of all its transactions, or only of the one at the index `only`, each with
+/// the transaction's hash.
 pub(super) fn traces(
     view: &dyn View,
     header: &BlockHeader,
@@ -80,7 +85,7 @@ pub(super) fn traces(
     finish(tracer)
 }
 
-/// The traces of a script whose runs have all data.
+/// The traces of a script after its runs; an error if they are too large.
 pub(super) fn finish(tracer: ScriptTracer) -> Result<Vec<ScriptTrace>, Failure> {
     tracer.finish().map_err(failed)?.ok_or_else(too_large)
 }

@@ -1,4 +1,4 @@
-//! The objects of the default tracer (`rskTracer`). Hex strings have no `0x` prefix.
+//! The objects of the default tracer (`rskTracer`), with the fields of the reference node. Hex strings have no `0x` prefix.
 
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String};
 
@@ -41,17 +41,17 @@ struct Op<'a> {
     storage: Option<Slots<'a>>,
 }
 
-/// Instructions, with their memory, stack and storage, are formatted one by one during serialization. Formatting all
-/// of them first would take several times the memory of the answer.
+/// The instructions of a trace, with the options that say what is left out. They, and their memory, stack and storage, are
+/// formatted one by one during serialization. Formatting all of them first would take several times the memory of the answer.
 struct Ops<'a>(&'a [StepLog], StepOptions);
 
-/// See [`Ops`].
+/// Memory, in chunks of 32 bytes.
 struct Chunks<'a>(&'a [u8]);
 
-/// See [`Ops`].
+/// The stack, bottom first.
 struct StackWords<'a>(&'a [U256]);
 
-/// See [`Ops`].
+/// Storage, as an object of words by slot.
 struct Slots<'a>(&'a BTreeMap<U256, U256>);
 
 impl Serialize for Ops<'_> {
@@ -100,6 +100,7 @@ struct Transfer {
     msg_data: Option<String>,
 }
 
+/// A word as 64 hex digits.
 fn word(value: &U256) -> String {
     hex::encode(value.to_be_bytes::<32>())
 }
@@ -112,20 +113,22 @@ fn slots(storage: &BTreeMap<U256, U256>) -> BTreeMap<String, String> {
     storage.iter().map(|(slot, value)| (word(slot), word(value))).collect()
 }
 
-pub(super) fn to_json(trace: &TransactionTrace, hidden: StepOptions) -> serde_json::Result<Box<RawValue>> {
+/// The trace object of a transaction or call.
+pub(super) fn to_json(trace: &TransactionTrace, options: StepOptions) -> serde_json::Result<Box<RawValue>> {
     match trace.steps.as_ref().and_then(|steps| Some((steps, steps.contract?))) {
-        Some((steps, contract)) => to_raw_value(&run(steps, contract, hidden)),
-        None => to_raw_value(&plain(trace)),
+        Some((steps, contract)) => to_raw_value(&execution(steps, contract, options)),
+        None => to_raw_value(&plain_transfer(trace)),
     }
 }
 
-fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> ExecutionObject<'_> {
+fn execution(trace: &StepTrace, contract: Address, options: StepOptions) -> ExecutionObject<'_> {
     let failure = trace.failure;
     ExecutionObject {
         contract_address: hex::encode(contract),
         init_storage: slots(&trace.first_storage),
-        struct_logs: Ops(&trace.steps, hidden),
+        struct_logs: Ops(&trace.steps, options),
         result: hex::encode(&trace.output),
+        // A failure without a reason to halt is a revert.
         error: failure.flatten().map_or("", halt_text),
         reverted: failure == Some(None),
         storage_size: trace.last_storage.len(),
@@ -133,20 +136,20 @@ fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> ExecutionOb
     }
 }
 
-fn op(step: &StepLog, hidden: StepOptions) -> Op<'_> {
+fn op(step: &StepLog, options: StepOptions) -> Op<'_> {
     Op {
         op: opcodes::name(step.opcode),
         depth: step.depth,
         pc: step.pc,
         gas: step.gas,
         gas_cost: step.gas_cost,
-        memory: (!hidden.disable_memory).then(|| Chunks(&step.memory)),
-        stack: (!hidden.disable_stack).then(|| StackWords(&step.stack)),
-        storage: (!hidden.disable_storage).then(|| Slots(&step.storage)),
+        memory: (!options.disable_memory).then(|| Chunks(&step.memory)),
+        stack: (!options.disable_stack).then(|| StackWords(&step.stack)),
+        storage: (!options.disable_storage).then(|| Slots(&step.storage)),
     }
 }
 
-fn plain(trace: &TransactionTrace) -> PlainTransfer {
+fn plain_transfer(trace: &TransactionTrace) -> PlainTransfer {
     let data = &trace.transaction.data;
     PlainTransfer {
         program_invoke: (),

@@ -1,4 +1,4 @@
-//! The object of geth's default tracer, which has no name in geth (`structLogger` here).
+//! The object of geth's default tracer, which has no name in geth. Rootlight's name for it is `structLogger`.
 
 use alloc::{borrow::Cow, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -21,7 +21,8 @@ struct Execution<'a> {
     struct_logs: Entries<'a>,
 }
 
-/// Instructions are formatted one by one during serialization.
+/// The shown instructions, with the options that say what is left out. They are formatted one by one during serialization,
+/// because all formatted instructions together would take several times the memory of the answer.
 struct Entries<'a>(&'a [StepLog], StepOptions);
 
 impl Serialize for Entries<'_> {
@@ -30,6 +31,7 @@ impl Serialize for Entries<'_> {
     }
 }
 
+/// One instruction.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -58,23 +60,23 @@ pub(super) fn to_json(
     options: StepOptions,
 ) -> Result<Box<RawValue>, serde_json::Error> {
     let steps = trace.steps.as_ref();
-    let entries = steps.map_or(&[][..], |steps| &steps.steps);
-    let kept = entries.get(..within(entries, options)?).unwrap_or(entries);
+    let all = steps.map_or(&[][..], |steps| &steps.steps);
+    let shown = all.get(..shown_count(all, options)?).unwrap_or(all);
     to_raw_value(&Execution {
         gas: trace.gas_used,
         failed: !trace.success,
         return_value: Data(steps.map(|steps| steps.output.clone()).unwrap_or_default()),
-        struct_logs: Entries(kept, options),
+        struct_logs: Entries(shown, options),
     })
 }
 
-/// The number of instructions up to the one with which their JSON exceeds the limit.
-fn within(entries: &[StepLog], options: StepOptions) -> Result<usize, serde_json::Error> {
+/// The number of instructions up to the one with which their JSON exceeds the limit of the options; a limit of 0 shows all.
+fn shown_count(steps: &[StepLog], options: StepOptions) -> Result<usize, serde_json::Error> {
     if options.limit == 0 {
-        return Ok(entries.len());
+        return Ok(steps.len());
     }
     let (mut bytes, mut count) = (0_usize, 0_usize);
-    for step in entries {
+    for step in steps {
         if bytes > options.limit {
             break;
         }
@@ -91,6 +93,7 @@ fn entry(step: &StepLog, options: StepOptions) -> Entry {
         op: opcodes::ethereum_name(step.opcode),
         gas: step.gas,
         gas_cost: step.gas_cost,
+        // Geth counts the depth from 1.
         depth: step.depth.saturating_add(1),
         error: step.failure.map(|reason| format!("{reason}")),
         stack: (!options.disable_stack).then(|| step.stack.iter().copied().map(Quantity).collect()),

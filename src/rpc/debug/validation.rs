@@ -1,4 +1,5 @@
-//! The fields of each call that geth's `erc7562Tracer` shows besides those of the call tracer.
+//! The fields of each call that geth's `erc7562Tracer` shows besides those of the call tracer. ERC-7562 limits the state and
+//! opcodes that the validation of an operation may use in account abstraction; bundlers check these fields against it.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -10,7 +11,7 @@ use crate::{
     types::json::Data,
 };
 
-/// See [`CallAccess`].
+/// The state, code and opcodes that one call uses: [`CallAccess`] with geth's names.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallAccessFields {
@@ -19,7 +20,7 @@ pub(super) struct CallAccessFields {
     used_opcodes: BTreeMap<String, u64>,
     contract_size: BTreeMap<Address, CodeSize>,
     out_of_gas: bool,
-    /// Everything that the transaction hashes, with its outermost call.
+    /// The inputs of all Keccak-256 hashes of the transaction. Only the outermost call has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     keccak: Vec<Data>,
 }
@@ -40,7 +41,7 @@ struct CodeSize {
     opcode: u8,
 }
 
-/// The uses of the call at this index; the first one also has what was hashed.
+/// The fields of the call at this index of the trace.
 pub(super) fn access(validation: &ValidationTrace, index: usize) -> CallAccessFields {
     let mut access = validation.calls.get(&index).map(fields).unwrap_or_default();
     if index == 0 {

@@ -1,4 +1,4 @@
-//! `eth_accounts`, and signatures of messages: the accounts whose keys the node holds.
+//! `eth_accounts`, and signatures of messages with the keys of accounts that the node has.
 
 use alloc::string::String;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const ACCOUNTS: Method = Method {
     pages: PageAccess::Own,
-    // Programs that expect a wallet ask by this name.
+    // Programs that expect a wallet call the method by this name (EIP-1102).
     aliases: &["eth_requestAccounts"],
     ..read(
         "eth_accounts",

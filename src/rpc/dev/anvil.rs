@@ -148,10 +148,11 @@ fn set_price(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     done(&true, Level::Local)
 }
 
+/// Mines as many blocks as the first parameter says. `spacing` makes the spacing of the seconds in the second parameter.
 fn mine(node: &mut dyn LocalNode, params: Params<'_>, spacing: fn(u64) -> Spacing) -> HandlerResult {
     let (blocks, interval) = (optional_u64_param(params, 0)?, optional_u64_param(params, 1)?);
     let (chain, now) = chain_at(node)?;
-    // viem sends 0 if no interval is asked for.
+    // The client library viem sends 0 if its caller gives no interval.
     let spacing = interval.filter(|seconds| *seconds > 0).map_or(Spacing::Clock, spacing);
     chain.mine_many(blocks.unwrap_or(1), spacing, now).map_err(RpcError::from)?;
     done(&(), Level::Local)
@@ -175,7 +176,7 @@ fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let metadata = Metadata {
         client_version: chain.version().into(),
         chain_id: chain.view().network().chain_id,
-        // The genesis hash identifies the chain.
+        // The genesis hash serves as the id of the instance: it identifies the chain.
         instance_id: hash_text(&chain.view().network().genesis_hash),
         latest_block_number: head.number,
         latest_block_hash: hash_text(&head.hash()),

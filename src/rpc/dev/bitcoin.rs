@@ -1,4 +1,5 @@
-//! The Bitcoin chain beside a development chain: `rootlight_mineBitcoin`.
+//! `rootlight_mineBitcoin`: mines on the Bitcoin chain that a development chain may have besides its own blocks, to test how
+//! clients judge a Rootstock chain by Bitcoin's. A tag is the mark in a Bitcoin coinbase that names a Rootstock block.
 
 use alloc::string::String;
 
@@ -49,6 +50,7 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
             tag = parse_tag(&name)?;
         }
         if let Some(height) = options.parent {
+            // The height is a string or a JSON number.
             let text: String = serde_json::from_str(height.get()).unwrap_or_else(|_| height.get().into());
             parent = Some(u32::try_from(parse_u64(&text)?).map_err(|_| ParamError::Number(text))?);
         }

@@ -1,5 +1,5 @@
-//! `anvil_dumpState` and `anvil_loadState`: the accounts of a chain as one text, in anvil's form. It is JSON that gzip has
-//! compressed; cells of native contracts that are no words are beside the others, where anvil ignores them.
+//! `anvil_dumpState` and `anvil_loadState`: the accounts of a chain as JSON in anvil's form, compressed with gzip. Cells of
+//! native contracts that do not fit a word of 32 bytes are in an additional member `cells`, which anvil ignores.
 
 use alloc::{collections::BTreeMap, string::String};
 
@@ -19,7 +19,7 @@ use crate::{
     types::Header,
 };
 
-/// The form of a dump. Later forms have greater numbers.
+/// Version of the form of a dump. Later forms have greater numbers, and [`load`] refuses them.
 const VERSION: u64 = 1;
 
 pub(super) const METHODS: &[Method] = &[
@@ -43,7 +43,7 @@ pub(super) const METHODS: &[Method] = &[
 struct Dump {
     version: u64,
     block: DumpedBlock,
-    accounts: BTreeMap<Address, Written>,
+    accounts: BTreeMap<Address, WrittenAccount>,
     best_block_number: u64,
     blocks: [(); 0],
     transactions: [(); 0],
@@ -61,14 +61,18 @@ struct DumpedBlock {
     prevrandao: B256,
 }
 
+/// An account in a dump. Anvil has no members `contract` and `cells`.
 #[derive(Serialize)]
-struct Written {
+struct WrittenAccount {
     nonce: u64,
     balance: U256,
     code: Bytes,
+    /// Cells of at most 32 bytes, as words.
     storage: BTreeMap<B256, B256>,
+    /// As in [`DumpedAccount`].
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     contract: bool,
+    /// Cells whose bytes cannot be read back from a word.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     cells: BTreeMap<U256, Bytes>,
 }
@@ -80,13 +84,16 @@ fn dump(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let dump = Dump {
         version: VERSION,
         block: block(head),
-        accounts: accounts.into_iter().map(|(address, account)| (address, written(account))).collect(),
+        accounts: accounts
+            .into_iter()
+            .map(|(address, account)| (address, written_account(account)))
+            .collect(),
         best_block_number: head.number,
         blocks: [],
         transactions: [],
     };
     let text = serde_json::to_vec(&dump)?;
-    // A chain that takes the dump back counts the bytes of the text.
+    // `load` limits the bytes of the text, so that a longer dump could not be loaded.
     if text.len() > MAX_DUMP {
         return Err(RpcError::from(DevError::TooLarge).into());
     }
@@ -105,18 +112,19 @@ fn block(head: &Header) -> DumpedBlock {
     }
 }
 
-fn written(account: DumpedAccount) -> Written {
+fn written_account(account: DumpedAccount) -> WrittenAccount {
     let DumpedAccount { nonce, balance, code, contract, cells } = account;
     let words = cells.iter().filter(|(_, value)| value.len() <= 32);
     let storage = words.map(|(slot, value)| (B256::from(*slot), B256::left_padding_from(value))).collect();
-    // A word does not tell with how many zeros native contracts begin some values.
-    let is_word = |value: &Bytes| value.len() <= 32 && value.first() != Some(&0);
-    let cells = cells.into_iter().filter(|(_, value)| !is_word(value)).collect();
-    Written { nonce, balance, code, storage, contract, cells }
+    // Native contracts store values with leading zero bytes, whose number a word does not show.
+    let fits_word = |value: &Bytes| value.len() <= 32 && value.first() != Some(&0);
+    let cells = cells.into_iter().filter(|(_, value)| !fits_word(value)).collect();
+    WrittenAccount { nonce, balance, code, storage, contract, cells }
 }
 
+/// A dump of this program or of anvil. Unknown members are ignored.
 #[derive(Deserialize)]
-struct Read<'a> {
+struct ReadDump<'a> {
     #[serde(default)]
     version: Option<u64>,
     #[serde(borrow, default)]
@@ -154,7 +162,7 @@ fn load(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
         false if data.len() > MAX_DUMP => return Err(RpcError::from(DevError::TooLarge).into()),
         false => data.to_vec(),
     };
-    let read: Read<'_> = serde_json::from_slice(&text)
+    let read: ReadDump<'_> = serde_json::from_slice(&text)
         .map_err(|_| ParamError::Dump("it is no state of this chain or of anvil"))?;
     if read.version.is_some_and(|version| version > VERSION) {
         return Err(ParamError::Dump("a later version of this program has written it").into());
@@ -163,6 +171,7 @@ fn load(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let accounts = read.accounts.into_iter().map(|(address, account)| Ok((address, account.dumped()?)));
     let accounts: BTreeMap<_, _> = accounts.collect::<Result<_, ParamError>>()?;
     let (chain, now) = chain_at(node)?;
+    // The clock is changed only after the accounts are loaded, so that a dump that fails changes nothing.
     let mut clock = *chain.clock();
     let time = time.map_or(0, |time| u64::try_from(time).unwrap_or(u64::MAX));
     if time > clock.now(now) {
@@ -174,6 +183,7 @@ fn load(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
 }
 
 impl ReadAccount<'_> {
+    /// The account as the chain loads it.
     fn dumped(self) -> Result<DumpedAccount, ParamError> {
         let nonce = number(self.nonce)?;
         // No nonce comes after the last one (EIP-2681).

@@ -1,5 +1,5 @@
-//! Direct changes of accounts, and impersonation. hardhat's methods answer `true`, those of anvil `null`, which its clients
-//! demand.
+//! Direct changes of accounts, and impersonation: sending for accounts whose keys the node does not have. hardhat's methods
+//! answer `true`, and anvil's `null`, because the clients of each expect that.
 
 use alloy_primitives::U256;
 

@@ -19,7 +19,8 @@ use crate::{
     },
 };
 
-/// Most blocks of `evm_mine_detailed`. An empty block takes 3 KB of the answer.
+/// Most blocks of `evm_mine_detailed`. An empty block takes 3 KB of the answer, and an answer has at most [`MAX_RESPONSE`]
+/// bytes (10 MiB).
 const MOST_DETAILED: u64 = 2_000;
 
 pub(super) const METHODS: &[Method] = &[
@@ -125,7 +126,7 @@ pub(super) const METHODS: &[Method] = &[
             done(&(), Level::Local)
         },
     ),
-    // viem sends it, in milliseconds.
+    // The client library viem calls this method, in milliseconds.
     write(
         ("hardhat_setBlockTimestampInterval", &[]),
         &[required("milliseconds", "QUANTITY")],
@@ -188,6 +189,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
+/// Mining at an interval; 0 mines on demand only.
 const fn every(seconds: u64) -> Mining {
     if seconds == 0 { Mining::Manual } else { Mining::Interval(seconds) }
 }
@@ -221,10 +223,11 @@ struct Forking<'a> {
 
 fn reset(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let options = params.object::<ResetOptions<'_>>(0, "reset options")?;
-    let forks = chain(node)?.view().fork().is_some();
-    // viem sends the object without a URL and a number if it is given neither.
+    let is_fork = chain(node)?.view().fork().is_some();
+    // The client library viem sends the member `forking` without URL and number if its caller gives neither. Then a chain that
+    // is no fork is reset to its block 0.
     let names = |forking: &Forking<'_>| forking.json_rpc_url.is_some() || forking.block_number.is_some();
-    let forking = options.and_then(|options| options.forking).filter(|forking| forks || names(forking));
+    let forking = options.and_then(|options| options.forking).filter(|forking| is_fork || names(forking));
     let Some(forking) = forking else {
         chain(node)?.reset();
         return done(&(), Level::Local);
@@ -239,6 +242,7 @@ fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let text: String = params.text(0);
     let bad = || ParamError::SnapshotId(text.clone());
     let digits = text.strip_prefix("0x").ok_or_else(bad)?;
+    // An odd number of digits is allowed, as in data.
     let bytes = parse_data(digits).map_err(|_| bad())?;
     let id = U256::try_from_be_slice(&bytes).ok_or_else(bad)?;
     if digits.is_empty() {
@@ -274,7 +278,7 @@ fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult 
     done(&blocks?, Level::Local)
 }
 
-/// The blocks from a height on, as far as an answer can hold them.
+/// The block objects from a height on, or an error if they are too long for an answer.
 fn blocks_from(node: &mut dyn LocalNode, first: u64) -> Result<Vec<Box<RawValue>>, Failure> {
     let (snapshot, interrupt) = (node.snapshot(), || false);
     let view = snapshot.view(node.now(), &interrupt);
@@ -292,7 +296,7 @@ fn blocks_from(node: &mut dyn LocalNode, first: u64) -> Result<Vec<Box<RawValue>
     Ok(blocks)
 }
 
-/// Mines blocks and returns the height of the first one.
+/// Mines as many blocks as the options say, at most `most`, and returns the height of the first one.
 fn mine(node: &mut dyn LocalNode, params: Params<'_>, most: u64) -> Result<u64, Failure> {
     let (timestamp, blocks) = match params.object::<MineOptions<'_>>(0, "mining options") {
         Ok(Some(options)) => {

@@ -46,23 +46,23 @@ fn fill(view: &dyn View, params: Params<'_>) -> HandlerResult {
         Err(ParamError::NoSender) => Address::ZERO,
         sender => sender?,
     };
-    let defaults = OfChain { view, params, from };
+    let defaults = ChainDefaults { view, params, from };
     let chain_id = defaults.chain_id();
-    // The signature of a transaction has one byte for the chain id.
+    // EIP-155: `v` of an unsigned transaction is the chain id. Rootstock encodes `v` in one byte.
     let v = u8::try_from(chain_id).map_err(|_| ParamError::ChainId(format!("{chain_id}")))?;
     let transaction = Transaction { v, ..object.complete(&defaults)? };
     let tx = RpcTransaction::new(&transaction, transaction.hash(), from, None);
     verified(&Filled { raw: hex::encode_prefixed(transaction.encode()), tx })
 }
 
-/// Defaults from the chain's state.
-struct OfChain<'a> {
+/// Defaults from the state after the newest block.
+struct ChainDefaults<'a> {
     view: &'a dyn View,
     params: Params<'a>,
     from: Address,
 }
 
-impl Defaults for OfChain<'_> {
+impl Defaults for ChainDefaults<'_> {
     fn chain_id(&self) -> u64 {
         self.view.policy().network.chain_id
     }
