@@ -42,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         BLOCK_FULL,
         "block object or null",
         "A block of the canonical chain.",
-        |view, params| block(view, by_selector(view, params)?, params),
+        |view, params| block(view, by_block_param(view, params)?, params),
     )
     .relayed(),
     Method::read(
@@ -104,7 +104,7 @@ pub(super) const METHODS: &[Method] = &[
         BLOCK_INDEX,
         "block object without transactions, or null",
         "An uncle of a block.",
-        |view, params| uncle(view, by_selector(view, params)?, params),
+        |view, params| uncle(view, by_block_param(view, params)?, params),
     )
     .relayed()
     .indexed(Indexed::Uncle),
@@ -125,8 +125,8 @@ pub(super) fn by_hash(view: &dyn View, params: Params<'_>) -> Result<Option<Bloc
     find(view, &BlockParam::Hash { hash, require_canonical: false, in_map: false })
 }
 
-/// The block that the first parameter selects.
-pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
+/// The block that the first parameter names as a block parameter: a number, a tag or a hash.
+pub(super) fn by_block_param(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
     find(view, &params.block(0)?)
 }
 

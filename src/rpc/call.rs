@@ -113,7 +113,8 @@ impl CallBlock {
         let keys = self.run(view, |context, limits| {
             let recording = crate::state::RecordingState::new(context.state);
             let context = CallContext { state: &recording, ..*context };
-            // A run does not read code from the state that it finds in a cache, so that the code's key would not be recorded.
+            // A run does not read code from the state if the code is in a cache, so that the code's key would not be recorded.
+            // Witnesses are never given by attempts (`MessageProgress::may_be_short`).
             let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
             run(&context, &limits)?;
             Ok(recording.into_keys())

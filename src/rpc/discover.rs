@@ -1,4 +1,5 @@
-//! `rpc.discover`: the method table as an OpenRPC document.
+//! `rpc.discover`: the method table as an OpenRPC document. Schemas are derived from the kinds of parameters and results, which
+//! rows give as text.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -67,7 +68,7 @@ fn modes(row: &Method) -> Value {
     Value::Object(answers.into_iter().collect())
 }
 
-/// The patterns of the basic kinds.
+/// The regular expressions of the basic kinds.
 const PATTERNS: [(&str, &str); 4] = [
     ("QUANTITY", "^0x(0|[1-9a-f][0-9a-f]*)$"),
     ("DATA", "^0x([0-9a-fA-F]{2})*$"),

@@ -1,4 +1,4 @@
-//! JSON objects whose names are data.
+//! JSON objects whose member names are data, such as maps of addresses to overrides.
 
 use alloc::{string::String, vec::Vec};
 use core::{fmt, marker::PhantomData};

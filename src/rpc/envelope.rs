@@ -39,7 +39,7 @@ impl Id {
     }
 }
 
-/// The answer to one call, ready to be written.
+/// The answer to one call: its result as JSON, or its error.
 pub type Outcome = Result<Box<RawValue>, RpcError>;
 
 /// The response of a host that cannot answer a message: an error under the id of a single call, or under `null`.

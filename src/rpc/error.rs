@@ -18,7 +18,7 @@ use crate::{
     types::FieldError,
 };
 
-/// Why a whole message could not be used (HTTP 400).
+/// Why a whole message could not be used. Over HTTP, the status is 400.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -241,7 +241,7 @@ pub enum ParamError {
     BlockOverride(&'static str),
 }
 
-/// Why a call failed.
+/// Why a call failed. Fields named `fits` are the first and the last block of a shorter range that is within the limit.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -260,7 +260,8 @@ pub enum RpcError {
     /// The reference node serves the method, and Rootlight does not.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
-    /// A method of Ethereum about what Rootstock does not have, or that another one replaces.
+    /// A method of Ethereum about something that Rootstock does not have, or a method that another one replaces. `instead` is
+    /// the reason, or the method to use.
     #[error("the method {method} does not exist/is not available: {instead}")]
     Impossible { method: String, instead: &'static str },
     #[error(
@@ -349,21 +350,22 @@ pub enum RpcError {
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// No upstream accepted a transaction; the fields are the most telling failure, and the upstream's name.
+    /// No upstream accepted a transaction. The fields are the failure of one upstream, and its name.
     #[cfg(feature = "light")]
-    #[error("{}", not_sent(.0, .1))]
+    #[error("{}", not_sent_text(.0, .1))]
     NotSent(RequestFailure, String),
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
     /// A web page of another origin called a method that uses keys or changes the chain directly.
     #[cfg(feature = "dev")]
-    #[error("{method} may not be called by web pages of other origins: {}. {}", pages.reason(), admission(origin))]
+    #[error("{method} may not be called by web pages of other origins: {}. {}", pages.reason(), admission_hint(origin))]
     ForeignPage { method: &'static str, origin: String, pages: PageAccess },
     /// An error of the host, with the host's code.
     #[error("{text}")]
     Host {
-        /// The code.
+        /// The JSON-RPC code.
         code: i32,
+        /// The message.
         text: String,
         /// The data of a call that was reverted, or the hash of a transaction that waits.
         data: Option<Bytes>,
@@ -384,7 +386,7 @@ fn narrower(fits: Option<(u64, u64)>) -> String {
 }
 
 #[cfg(feature = "light")]
-fn not_sent(failure: &RequestFailure, name: &str) -> String {
+fn not_sent_text(failure: &RequestFailure, name: &str) -> String {
     match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),
         other => alloc::format!("Resource unavailable: the transaction was not passed on: {name}: {other}"),
@@ -436,10 +438,10 @@ fn revert_text(reason: Option<&str>) -> String {
     }
 }
 
-/// How a page of this origin may be allowed to call. A page without an origin may not: every sandboxed frame of every page
-/// sends `null`.
+/// How the operator can allow a page of this origin to call. A page without an origin cannot be allowed: every sandboxed frame
+/// of every page sends `null`.
 #[cfg(feature = "dev")]
-fn admission(origin: &str) -> String {
+fn admission_hint(origin: &str) -> String {
     match origin {
         "null" => "This page has no origin of its own: serve it from localhost".into(),
         origin => alloc::format!("To let this page call it, start with: --cors {origin}"),
@@ -447,7 +449,7 @@ fn admission(origin: &str) -> String {
 }
 
 impl RpcError {
-    /// The error of a request whose answer cannot be had at present, for a reason that the engine does not know.
+    /// The error of a request that the host cannot answer at present, for a reason of the host.
     pub fn unavailable(reason: &str) -> Self {
         let text = alloc::format!("Resource unavailable: {reason}");
         Self::Host { code: RESOURCE_UNAVAILABLE, text, data: None }

@@ -1,4 +1,5 @@
-//! When fetching the facts that a message misses is pointless: limits, and facts that no upstream could prove.
+//! When a session stops fetching the facts that a message misses: the limits of a message, and facts that no upstream could
+//! prove.
 
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
@@ -8,11 +9,12 @@ use crate::{
     state::{Fact, Facts},
 };
 
-/// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read.
+/// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read; each round takes
+/// at least one request's time, so that the limit bounds how long a message lasts.
 pub const MAX_ROUNDS: usize = 256;
 
-/// Most facts that one call may miss at once; one that needs more is refused. Once the calls of a batch miss as many, the later calls
-/// wait for the next round.
+/// Most facts that a message may miss at once; a call that misses more is refused. Once the calls of a batch miss as many, the
+/// later calls wait for the next round. The limit bounds the requests of one round.
 pub const MAX_FACTS: usize = 4096;
 
 /// Most requests to upstreams for the facts of one message. The logs of 2,000 blocks of the main network, of which each receipt is
@@ -26,12 +28,13 @@ pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
 /// Facts that could not be proven, each with the reason.
 pub(super) type Failures = Vec<(Fact, FactFailure)>;
 
-/// Why a fact could not be proven, if proving it has failed.
+/// Why a fact could not be proven; `None` if no upstream has failed to prove it.
 pub(super) fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Option<&'a FactFailure> {
-    failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
+    failed.iter().find(|(other, _)| other == fact).map(|(_, failure)| failure)
 }
 
-/// Returns why fetching these facts is pointless, if it is, after so many rounds and requests.
+/// Why these missing facts must not be fetched, if there is a reason. `failed` are the facts that could not be proven, `fetched`
+/// those that were proven; `rounds` and `requests` count those of the message so far; `bytes` is the memory of its facts.
 pub(super) fn fetch_refusal(
     facts: &Facts,
     failed: &[(Fact, FactFailure)],
@@ -40,6 +43,7 @@ pub(super) fn fetch_refusal(
     bytes: usize,
 ) -> Option<Refusal> {
     let failed = failed.iter().filter(|(fact, _)| facts.contains(fact));
+    // The first in the order of facts, so that the error does not depend on the order of responses.
     if let Some((_, failure)) = failed.min_by_key(|(fact, _)| *fact) {
         return Some(Refusal::Unproven(failure.clone()));
     }
@@ -55,11 +59,12 @@ pub(super) fn fetch_refusal(
     if rounds >= MAX_ROUNDS {
         return Some(Refusal::TooManyRounds { rounds: MAX_ROUNDS });
     }
-    // A fact that was proven and is still missing would be requested without end.
-    let open = facts.iter().find(|fact| fetched.contains(fact))?;
+    // A fact that was proven and is still missing would be requested without end. No upstream has caused it, so that the
+    // attempt in the error has neither name nor method.
+    let still_missing = facts.iter().find(|fact| fetched.contains(fact))?;
     let cause = Cause::Refuted("it was fetched and proven, but is still missing".into());
     let attempts = alloc::vec![AttemptFailure { upstream: 0, name: String::new(), method: "-", cause }];
-    Some(Refusal::Unproven(FactFailure { target: alloc::format!("{open}"), attempts }))
+    Some(Refusal::Unproven(FactFailure { target: alloc::format!("{still_missing}"), attempts }))
 }
 
 #[cfg(test)]

@@ -114,12 +114,12 @@ pub(super) const METHODS: &[Method] = &[
     .costs(1),
 ];
 
-fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: FilterSpec) -> HandlerResult {
-    made(filters.install(watched, view, now)?, Effect::Filter)
+fn install(filters: &mut Filters, view: &dyn View, now: u64, spec: FilterSpec) -> HandlerResult {
+    installed(filters.install(spec, view, now)?, Effect::Filter)
 }
 
 fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
-    let watched = match params.text(0).as_str() {
+    let spec = match params.text(0).as_str() {
         "newHeads" => FilterSpec::Heads,
         LOGS => filter_spec(view, 1, params)?,
         "newPendingTransactions" => FilterSpec::Pending,
@@ -129,16 +129,16 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
     if !filters.may_subscribe(now) {
         return Err(RpcError::TooManySubscriptions(filters.owner().subscriptions).into());
     }
-    made(filters.subscribe(watched, view, now)?, Effect::Subscribed)
+    installed(filters.subscribe(spec, view, now)?, Effect::Subscribed)
 }
 
-/// The id of a new filter or subscription.
-fn made(id: Result<u128, FilterLimit>, effect: fn(u128) -> Effect) -> HandlerResult {
+/// The answer with the id of a new filter or subscription, and the effect for the host.
+fn installed(id: Result<u128, FilterLimit>, effect: fn(u128) -> Effect) -> HandlerResult {
     let id = id.map_err(RpcError::TooManyFilters)?;
     Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(effect(id)))
 }
 
-/// Whether the parameters of a subscription ask for logs.
+/// Whether the parameters of `eth_subscribe` subscribe to logs.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn is_of_logs(params: Params<'_>) -> bool {
     params.text(0) == LOGS
@@ -168,8 +168,8 @@ fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>)
         Some(FilterChanges::Heads(heads)) => {
             done(&heads.iter().map(|head| RpcHead::new(head)).collect::<Vec<_>>(), Level::Verified)
         }
-        Some(FilterChanges::Syncing(turned)) => {
-            let status = turned.map(sync_status).transpose()?;
+        Some(FilterChanges::Syncing(changed)) => {
+            let status = changed.map(sync_status).transpose()?;
             done(&status.iter().map(|status| &status.value).collect::<Vec<_>>(), Level::Local)
         }
     }
@@ -191,7 +191,7 @@ fn uninstall(filters: &mut Filters, params: Params<'_>) -> HandlerResult {
     ended(id(params)?.filter(|id| filters.uninstall(*id)).map(Effect::Uninstalled))
 }
 
-/// Whether something was ended.
+/// The answer whether a filter or subscription was removed, and the effect for the host if it was.
 fn ended(effect: Option<Effect>) -> HandlerResult {
     Ok(HandlerOutput { effect, ..done(&effect.is_some(), Level::Local)? })
 }

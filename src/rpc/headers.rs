@@ -1,11 +1,11 @@
-//! `ext_` methods: raw headers, raw receipts and the trie nodes of receipts.
+//! `ext_` methods of the reference node, also called `rsk_`: raw headers, raw receipts and the trie nodes of receipts.
 
 use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::{Bytes, hex};
 
 use super::{
-    blocks::{by_hash, by_selector},
+    blocks::{by_block_param, by_hash},
     method::{BLOCK_HASH, HandlerResult, Method, THE_BLOCK, absent, required, verified},
     params::Params,
     render,
@@ -32,7 +32,7 @@ pub(super) const METHODS: &[Method] = &[
         &[THE_BLOCK],
         "DATA or null",
         "RLP of a header of the canonical chain.",
-        |view, params| raw(by_selector(view, params)?),
+        |view, params| raw(by_block_param(view, params)?),
     )
     .relayed()
     .costs(5)
@@ -96,6 +96,7 @@ fn path_nodes(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
     let mut rest = Bits::of_key(key);
     let mut embedded = None;
     for node in &nodes {
+        // `proof` returns the nodes that are stored apart. Of these, the last one may embed the leaf.
         match parse_node(node).map(|node| node.step(rest)) {
             Ok(NodeStep::Goes(Child::Hash(_), below)) => rest = below,
             Ok(NodeStep::Goes(Child::Embedded(bytes), _)) => embedded = Some(Bytes::copy_from_slice(bytes)),

@@ -1,6 +1,7 @@
 //! Limits of messages and their answers.
 
-/// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
+/// Deepest nesting of arrays and objects in a message; no method needs more than six. The parser is recursive, so that deeper
+/// messages could overflow the stack.
 pub const MAX_DEPTH: usize = 128;
 
 /// Most members of one batch, unless the host says otherwise ([`super::Caller::with_batch_limit`]): client libraries
@@ -13,8 +14,8 @@ pub const BATCH_LIMIT: usize = 1_000;
 /// message.
 pub const MAX_BATCH: usize = 10_000;
 
-/// Longest id, in bytes of JSON. Answers repeat ids, also where they refuse a message, and client libraries send
-/// numbers, UUIDs or short texts.
+/// Longest id, in bytes of JSON. Client libraries send numbers, UUIDs or short texts. Answers repeat ids, also those that refuse
+/// a message, so that the limit bounds what a refusal costs.
 pub const MAX_ID: usize = 1024;
 
 /// Largest answer in bytes, as `rpc.maxResponseSize` of the reference node. In a batch it limits all results

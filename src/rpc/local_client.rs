@@ -1,5 +1,5 @@
-//! A local chain as a host uses it. Messages that only read run in parallel on snapshots; the others run one at a
-//! time on the node.
+//! A local chain as a host uses it: [`LocalClient`], and how a [`MessageProgress`] runs on a chain. Messages that only read run
+//! in parallel on snapshots; the others run one at a time on the node.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -38,23 +38,23 @@ impl MessageProgress {
         !self.requests().any(|request| request.row.writes() || request.row.watches())
     }
 
-    /// Whether a call of the message may change the chain or its pool. Filters are not part of these.
+    /// Whether a call of the message may change the chain or its pool. A change of filters does not count.
     pub fn changes_chain(&self) -> bool {
         self.requests().any(|request| request.row.writes())
     }
 
-    /// Recovers the senders of the message's transactions together, if there are several. The chain need not wait
-    /// meanwhile.
+    /// Recovers the senders of the message's signed transactions together, if there are several, before the message runs on the
+    /// node: recovery takes most of the time of a transfer, and the node is free for other messages meanwhile.
     #[cfg(feature = "dev")]
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 
         let sends = self.requests().filter(|request| request.row.sends());
-        let (mut of, mut transactions) = (alloc::vec![], alloc::vec![]);
+        let (mut senders_of, mut transactions) = (alloc::vec![], alloc::vec![]);
         for request in sends {
-            // Bytes that do not decode are an error of the call.
+            // If the bytes do not decode, the handler returns the error later.
             if let Ok(sent) = request.params().data(0).and_then(|raw| transaction(&raw)) {
-                of.push(request);
+                senders_of.push(request);
                 transactions.push(sent);
             }
         }
@@ -62,8 +62,9 @@ impl MessageProgress {
             return;
         }
         let senders = recovery.senders(&transactions, chain_id);
-        for ((request, sent), sender) in of.into_iter().zip(transactions).zip(senders) {
+        for ((request, sent), sender) in senders_of.into_iter().zip(transactions).zip(senders) {
             if let Some(sender) = sender {
+                // Keeps both as if the handler had parsed the parameter, so that it does not recover the sender again.
                 let _ = request.params().once(SIGNED, || Ok::<_, core::convert::Infallible>((sent, sender)));
             }
         }
@@ -73,13 +74,13 @@ impl MessageProgress {
     /// and calls. Proofs cannot be interrupted soon, the logs of one block may take milliseconds to write, and traces run
     /// transactions again.
     pub fn may_be_short(&self) -> bool {
-        let may = |request: &Request| request.row.cost <= BRIEF_COST || request.row.runs == Runs::Call;
-        self.reads_only() && self.requests().all(may)
+        let is_short = |request: &Request| request.row.cost <= BRIEF_COST || request.row.runs == Runs::Call;
+        self.reads_only() && self.requests().all(is_short)
     }
 
-    /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
-    /// Returns the answer if all are finished. Otherwise [`Self::read`] with the same snapshot and time runs the others
-    /// and gives the answer.
+    /// Runs the requests of a message that only reads as an attempt ([`Policy::is_attempt`](crate::engine::Policy::is_attempt)),
+    /// until `interrupt` returns `true`, which it must do from then on. Returns the answer if all requests are finished.
+    /// Otherwise [`Self::read`] with the same snapshot and time runs the others and returns the answer.
     pub fn begin(
         &mut self,
         snapshot: &dyn Snapshot,
@@ -118,24 +119,26 @@ impl MessageProgress {
         self.caller().owner().asker
     }
 
+    /// Runs the unfinished requests on a view, and returns the answer.
     fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Reply {
         self.run_each(interrupt, |request| outcome(request.run(view, None, now)));
         self.reply()
     }
 }
 
+/// The outcome of a request on a local chain, and its effect.
 fn outcome(result: HandlerResult) -> (Outcome, Option<Effect>) {
     let error = match result {
         Ok(done) => return (Ok(done.value), done.effect),
         Err(Failure::Error(error)) => error,
         Err(Failure::Stop(Stop::Refused(refusal))) => RpcError::Refused(refusal),
-        // A local chain has no upstream: data that its history does not hold cannot be fetched.
+        // A local chain has no upstream, so that data that it does not have cannot be fetched.
         Err(Failure::Stop(Stop::Missing(facts))) => RpcError::Refused(Refusal::NotHeld(facts)),
     };
     (Err(error), None)
 }
 
-/// A node with the method table.
+/// The node of a local chain, with the method table.
 pub struct LocalClient {
     dispatcher: Arc<Dispatcher>,
     node: Box<dyn LocalNode>,
@@ -159,7 +162,7 @@ impl LocalClient {
         Self { dispatcher, ..self }
     }
 
-    /// The dispatcher, so that hosts can parse messages while the node is busy.
+    /// The dispatcher, with which hosts parse messages while the node runs another one.
     pub fn dispatcher(&self) -> Arc<Dispatcher> {
         self.dispatcher.clone()
     }

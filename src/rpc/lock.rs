@@ -16,7 +16,7 @@ pub trait Lock<T> {
     /// Locks the part for changing it.
     fn write(&self) -> impl DerefMut<Target = T>;
 
-    /// As [`Self::write`]; returns `None` if the part is locked now.
+    /// As [`Self::write`]; returns `None` at once if the part is locked.
     fn try_write(&self) -> Option<impl DerefMut<Target = T>>;
 }
 
@@ -26,7 +26,8 @@ pub trait LockKind {
     type Lock<T>: Lock<T>;
 }
 
-/// The client has one owner, such as a browser page or a test, which holds no part while it calls the client.
+/// The client has one owner, such as a browser page or a test, which must not keep a part locked while it calls the client:
+/// [`RefCell`] would panic.
 #[derive(Debug, Clone, Copy)]
 pub struct SingleOwner;
 

@@ -1,4 +1,4 @@
-//! Answers to `eth_getLogs` that are too long for one text: they are written while they are sent.
+//! Answers to `eth_getLogs` that are too long for one text: a [`LogStream`] writes them piece by piece while the host sends them.
 
 use alloc::{boxed::Box, string::String};
 
@@ -12,24 +12,27 @@ use super::{
 };
 use crate::engine::{FilterSpec, LogBlocks, View};
 
-/// Least bytes of a piece, except the last. It is longer by one log at most, and takes well under a millisecond to write.
+/// Least bytes of a piece, except the last one. A piece is longer by one log at most, and takes well under a millisecond to
+/// write.
 const PIECE: usize = 128 * 1024;
 
-/// The reply to a message, or the means to write it piece by piece.
+/// The reply to a message, whole or as a stream.
 #[derive(Debug)]
 pub enum ReplyOrLogs {
     /// A whole reply.
     Reply(Reply),
-    /// An answer without errors that is longer than one text may be.
+    /// The stream of an answer that is longer than one text may be.
     Logs(LogStream),
 }
 
 /// The answer to one call of a method whose result is streamed ([`super::Method::streams`]). It has the logs of one piece
 /// in memory at a time.
 pub struct LogStream {
-    /// The text before the next log; the start of the answer at first.
+    /// The text before the next log: first the start of the answer, then a comma.
     before: String,
+    /// The blocks whose logs are not written yet.
     blocks: LogBlocks,
+    /// Whether the last piece was returned.
     is_done: bool,
 }
 
@@ -75,6 +78,7 @@ impl LogStream {
             self.before = ",".into();
         }
         if self.blocks.is_empty() {
+            // Without any log, the start of the answer is not written yet. It is longer than the comma.
             if self.before.len() > 1 {
                 text.push_str(&self.before);
             }

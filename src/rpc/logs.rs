@@ -1,4 +1,4 @@
-//! `eth_getLogs`, and log filters as callers write them.
+//! `eth_getLogs`, and the parsing of log filters, which `eth_newFilter` and `eth_subscribe` take too.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -33,10 +33,11 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .indexed(Indexed::Logs)
 .costs(100)];
 
-/// The limit of methods that look for logs.
+/// The limit of methods that look for logs, as the catalogue of methods states it.
 pub(super) const BLOCKS_AT_ONCE: &[(Mode, &str)] = &[(Mode::Light, "at most 2,000 blocks at once")];
 
-/// Most addresses and topics of one filter.
+/// Most addresses and topics of one filter, where each position of topics counts as one more. The limit bounds the memory of a
+/// filter and the comparisons for each log.
 const MAX_TERMS: usize = 4_000;
 
 #[derive(Deserialize, Default)]
@@ -54,7 +55,7 @@ struct FilterObject<'a> {
     topics: Option<&'a RawValue>,
 }
 
-/// A value, a list of values or nulls, or neither.
+/// The JSON of addresses or of the topics at a position: a value, a list of values or nulls, or null.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
@@ -72,7 +73,8 @@ pub fn filter_spec(view: &dyn View, position: usize, params: Params<'_>) -> Resu
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
-    let terms = filter.topics.iter().map(|any| any.len().saturating_add(1)).fold(0, usize::saturating_add);
+    let terms =
+        filter.topics.iter().map(|position| position.len().saturating_add(1)).fold(0, usize::saturating_add);
     if terms.saturating_add(filter.addresses.len()) > MAX_TERMS {
         return Err(ParamError::TooManyTerms(MAX_TERMS).into());
     }
@@ -85,7 +87,7 @@ pub fn filter_spec(view: &dyn View, position: usize, params: Params<'_>) -> Resu
         return Ok(FilterSpec::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
     }
     let from = match given.from_block.map(param).transpose()? {
-        // The next block has no logs until it is mined.
+        // The range begins with the next block: the pending block has no logs here.
         Some(BlockParam::Pending) => head.saturating_add(1),
         _ => height(view, given.from_block)?.unwrap_or(head),
     };
@@ -116,14 +118,14 @@ pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>
     Some(range)
 }
 
-/// The contracts whose logs a filter selects; `None` if it selects those of all, or cannot be read.
+/// The contracts whose logs a filter selects; `None` if the filter selects logs of all contracts, or cannot be read.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn senders(params: Params<'_>, position: usize) -> Option<Vec<Address>> {
     let given: FilterObject<'_> = params.object(position, "a log filter").ok()??;
     addresses(given.address).ok().filter(|addresses| !addresses.is_empty())
 }
 
-/// The ends of a filter's range, as far as the filter has some that can be read.
+/// The ends of a filter's range that the filter states and that can be parsed.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn ends(params: Params<'_>, position: usize) -> Vec<BlockParam> {
     let given = params.object::<FilterObject<'_>>(position, "a log filter").ok().flatten();
@@ -164,18 +166,19 @@ fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
 /// The topics by position; a single topic stands for the first position. `null` at a position, or a list without
 /// hashes, matches any topic; `null` in a list of hashes is ignored.
 fn topics(raw: Option<&RawValue>) -> Result<Vec<Vec<B256>>, ParamError> {
-    const WHAT: &str = "topic";
+    // The name of the parameter in errors.
+    const SUBJECT: &str = "topic";
     let Some(raw) = raw else { return Ok(Vec::new()) };
-    let places: Vec<Option<&RawValue>> = match raw.get().starts_with('"') {
+    let positions: Vec<Option<&RawValue>> = match raw.get().starts_with('"') {
         true => vec![Some(raw)],
-        false => serde_json::from_str(raw.get()).map_err(|_| ParamError::HashLength(WHAT))?,
+        false => serde_json::from_str(raw.get()).map_err(|_| ParamError::HashLength(SUBJECT))?,
     };
-    let place = |raw: &Option<&RawValue>| match one_or_many(*raw).ok_or(ParamError::HashLength(WHAT))? {
+    let parse = |raw: &Option<&RawValue>| match one_or_many(*raw).ok_or(ParamError::HashLength(SUBJECT))? {
         OneOrMany::None => Ok(Vec::new()),
-        OneOrMany::One(one) => Ok(vec![parse_hash(&one, WHAT)?]),
-        OneOrMany::Many(many) => many.iter().flatten().map(|text| parse_hash(text, WHAT)).collect(),
+        OneOrMany::One(one) => Ok(vec![parse_hash(&one, SUBJECT)?]),
+        OneOrMany::Many(many) => many.iter().flatten().map(|text| parse_hash(text, SUBJECT)).collect(),
     };
-    places.iter().map(place).collect()
+    positions.iter().map(parse).collect()
 }
 
 fn one_or_many(raw: Option<&RawValue>) -> Option<OneOrMany> {
@@ -188,12 +191,13 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> HandlerResult {
             range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?
         }
         FilterSpec::BlockLogs { filter, block } => logs_by_hash(view, block, &filter)?,
+        // `filter_spec` returns filters of logs only.
         FilterSpec::Blocks | FilterSpec::Heads | FilterSpec::Pending | FilterSpec::Syncing => Vec::new(),
     };
     verified(&logs.iter().map(|log| log_json(log, false)).collect::<Vec<_>>())
 }
 
-/// The JSON-RPC error of a range of logs that has no answer.
+/// The failure of a query for the logs of a range.
 pub fn range_failure(stop: RangeStop) -> Failure {
     match stop {
         RangeStop::Stop(stop) => Failure::Stop(stop),
@@ -203,6 +207,7 @@ pub fn range_failure(stop: RangeStop) -> Failure {
     }
 }
 
+/// A log as answers show it; `removed` tells whether a reorganisation took its block off the chain.
 pub(super) fn log_json(found: &FoundLog, removed: bool) -> RpcLog {
     let at = Location {
         block_hash: found.block.hash,

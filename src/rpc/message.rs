@@ -29,9 +29,10 @@ use super::{
 };
 use crate::types::json::{MembersError, for_each_member};
 
-/// Most parameters of a call that are read; no method takes nearly as many.
+/// Most parameters of a call. No method has nearly as many; the limit bounds the memory of a message of many short ones.
 const MAX_PARAMS: usize = 32;
 
+/// Number of messages that this process has read.
 #[cfg(any(test, feature = "testkit"))]
 static READS: AtomicUsize = AtomicUsize::new(0);
 
@@ -71,16 +72,18 @@ impl Dispatcher {
     }
 }
 
+/// The form of a message.
 #[derive(Debug, Clone)]
 pub(super) enum MessageForm {
+    /// One request.
     Single,
-    /// A list of requests. An empty one is answered by `[]`, as the reference does.
+    /// A list of requests. The answer to an empty list is `[]`, as in the reference node.
     Batch,
-    /// No JSON-RPC.
+    /// The message as a whole is invalid.
     Unusable(EnvelopeError),
 }
 
-/// A member of a message: a call, or the reason why it is not a valid one.
+/// A member of a message: a call, or the error of a member that is not a valid call.
 #[derive(Debug, Clone)]
 pub struct MessageEntry {
     /// The id that the answer repeats.
@@ -89,7 +92,7 @@ pub struct MessageEntry {
     pub call: Result<Call, RpcError>,
 }
 
-/// A well-formed call. Its handler checks whether the parameters fit.
+/// A well-formed call. Its handler checks the types and values of the parameters.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The method name as received.
@@ -113,14 +116,14 @@ impl Message {
     pub fn read(bytes: &[u8], dispatcher: &Dispatcher, max_batch: usize) -> Self {
         #[cfg(any(test, feature = "testkit"))]
         READS.fetch_add(1, Ordering::SeqCst);
-        let once = || read_once(bytes, dispatcher, max_batch);
-        let each = || read_each(bytes, dispatcher, max_batch);
-        let read = check_depth(bytes).and_then(|()| once().map_or_else(each, Ok));
+        let fast = || read_once(bytes, dispatcher, max_batch);
+        let exact = || read_each(bytes, dispatcher, max_batch);
+        let read = check_depth(bytes).and_then(|()| fast().map_or_else(exact, Ok));
         let (kind, entries) = read.unwrap_or_else(|error| (MessageForm::Unusable(error), Vec::new()));
         Self { kind, entries, bytes: bytes.len() }
     }
 
-    /// How many messages this process has read, so that tests see that each is read once.
+    /// How many messages this process has read. Tests check with it that each message is read once.
     #[cfg(any(test, feature = "testkit"))]
     #[doc(hidden)]
     pub fn reads() -> usize {
@@ -137,12 +140,12 @@ impl Message {
         }
     }
 
-    /// The requests, in the order received.
+    /// The members of the message, in the order received.
     pub fn entries(&self) -> &[MessageEntry] {
         &self.entries
     }
 
-    /// The calls of the requests that have one.
+    /// The valid calls, in the order received.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.entries.iter().filter_map(|entry| entry.call.as_ref().ok())
     }
@@ -162,21 +165,21 @@ impl Message {
         self.single().map_or(Id::Unknown, |entry| entry.id.clone())
     }
 
-    /// Whether answering the message takes no longer than a few look-ups, as [`MessageProgress::is_brief`](super::MessageProgress::is_brief)
-    /// says of the requests that are left of it.
+    /// Whether answering the message takes no longer than a few look-ups: whether its calls cost at most [`BRIEF_COST`] together.
+    /// [`MessageProgress::is_brief`](super::MessageProgress::is_brief) says the same of the requests that are not answered yet.
     pub fn is_brief(&self) -> bool {
         let cost = |call: &Call| call.row.map_or(0, |row| row.cost_of(call.params.len()));
         self.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 
-    /// The length of the text that was read, in bytes.
+    /// The length of the text that was read, in bytes; 0 for a message of the host.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// The members of an array; `None` if it has more than `max`.
-fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersError> {
+/// The members of an array; `None` if the array has more than `max`.
+fn members_at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersError> {
     let (mut members, mut fits) = (Vec::new(), true);
     for_each_member(text, &mut |member| {
         fits = members.len() < max;
@@ -201,7 +204,7 @@ fn read_each(
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
     match raw.get().as_bytes().first() {
         Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw, dispatcher)])),
-        Some(b'[') => match at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
+        Some(b'[') => match members_at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
             Some(members) => {
                 let entries = members.into_iter().map(|member| MessageEntry::parse(member, dispatcher));
                 Ok((MessageForm::Batch, entries.collect()))
@@ -212,8 +215,8 @@ fn read_each(
     }
 }
 
-/// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
-/// the fault is.
+/// Reads a message in one pass. Returns `None` for a message with any fault: [`read_each`] finds which member has the fault, and
+/// with which error.
 fn read_once(bytes: &[u8], dispatcher: &Dispatcher, max: usize) -> Option<(MessageForm, Vec<MessageEntry>)> {
     let text = core::str::from_utf8(bytes).ok()?;
     match bytes.trim_ascii_start().first()? {
@@ -263,10 +266,11 @@ impl MessageEntry {
         Self::of(&fields, dispatcher)
     }
 
+    /// The entry of a request object with these members.
     fn of(fields: &RequestFields<'_>, dispatcher: &Dispatcher) -> Self {
         match (fields.id(), fields.call(dispatcher)) {
             (Ok(Id::TooLong), _) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
-            // A notification is a valid request without `id`. An object that is no request gets an answer.
+            // A valid request without `id` is a notification and gets no answer. An invalid object without `id` gets one.
             (Ok(Id::Absent), Err(RpcError::InvalidRequest)) => Self::invalid(),
             (Ok(id), call) => Self { id, call },
             (Err(_), _) => Self::invalid(),
@@ -293,6 +297,7 @@ impl RequestFields<'_> {
         match self.id {
             None => Ok(Id::Absent),
             Some(raw) => match raw.get().as_bytes().first() {
+                // A string, a number or `null`.
                 Some(b'"' | b'-' | b'0'..=b'9' | b'n') => match raw.get().len() <= MAX_ID {
                     true => Ok(Id::Given(raw.to_owned())),
                     false => Ok(Id::TooLong),
@@ -315,10 +320,11 @@ impl RequestFields<'_> {
         let Some(raw) = self.params else { return Ok(Vec::new()) };
         match raw.get().as_bytes().first() {
             Some(b'[') => {
-                let params = at_most(MAX_PARAMS, raw.get()).map_err(|_| RpcError::InvalidRequest)?;
+                let params = members_at_most(MAX_PARAMS, raw.get()).map_err(|_| RpcError::InvalidRequest)?;
                 let params = params.ok_or(RpcError::ParameterCount)?;
                 Ok(params.into_iter().map(ToOwned::to_owned).collect())
             }
+            // `null`.
             Some(b'n') => Ok(Vec::new()),
             Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
             Some(b'{') => in_order(row, raw),
@@ -361,9 +367,9 @@ impl<'de> Deserialize<'de> for RequestFields<'de> {
     }
 }
 
-/// Refuses deep nesting before a recursive parser reads the bytes. It takes one pass and no allocation.
+/// Refuses deep nesting before a recursive parser reads the bytes. The check takes one pass and no allocation.
 fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
-    // Most messages have fewer brackets. Counting them takes a fraction of the time.
+    // Most messages have fewer opening brackets than the limit. Counting them takes a fraction of the time of the pass below.
     if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= MAX_DEPTH {
         return Ok(());
     }
@@ -391,6 +397,7 @@ fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
     Ok(())
 }
 
+/// A text as a parameter of a message of the host.
 pub(super) fn text_param(text: &str) -> Result<Box<RawValue>, RpcError> {
     Ok(to_raw_value(text)?)
 }

@@ -1,4 +1,5 @@
-//! The rows of the method table, and the inputs and results of handlers.
+//! The rows of the method table ([`Method`]), and the inputs and results of handlers. Each file of methods has a list of rows;
+//! `table` joins the lists, and a `Dispatcher` finds the row of a call.
 
 use alloc::boxed::Box;
 
@@ -28,28 +29,29 @@ pub struct Method {
     pub result: &'static str,
     /// The level of a complete answer.
     pub level: Level,
-    /// Relative cost. A constant answer costs 1; a method that runs on the connection's own thread costs at most
-    /// [`BRIEF_COST`].
+    /// Relative cost of an answer: a constant answer costs 1, reading a block 10. A method that runs on the connection's own
+    /// thread costs at most [`BRIEF_COST`].
     pub cost: u32,
-    /// Which web pages may call it.
+    /// Which web pages may call the method.
     pub pages: PageAccess,
-    /// The kind of run.
+    /// The code that the method executes.
     pub runs: Runs,
-    /// Whether a full node of the host's own may answer in its place: the reference node has the method, and the answer
-    /// is about blocks, transactions or what they execute.
+    /// Whether the operator's own full node may answer in place of this client: the reference node has the method, and the
+    /// answer is about blocks, transactions or their execution.
     pub relayed: bool,
-    /// Whether the reference node accepts the hash of a block for the block parameter (EIP-1898). Its response concerns
+    /// Whether the reference node accepts the hash of a block for the block parameter (EIP-1898). Its response then is about
     /// that block or is an error.
     pub takes_hash: bool,
     /// Whether the parameters may be given by their names.
     pub takes_names: bool,
-    /// The modes in which the method answers within a limit, which the text names; empty without the `catalogue` feature.
+    /// The modes in which the method answers within a limit, each with a text that states the limit; empty without the
+    /// `catalogue` feature.
     pub limits: &'static [(Mode, &'static str)],
-    /// The modes in which the method gives an error of its own instead of that of its kind ([`Self::refusal`]).
+    /// The modes in which the method answers with an error of its own instead of that of its kind ([`Self::refusal`]).
     pub refusals: &'static [ModeRefusal],
     /// Whether the result is a list of logs, which a host may send piece by piece if it is too long for one text.
     pub streams: bool,
-    /// The question that an index of blocks may answer in its place, where nothing proves the answer.
+    /// The data from which an index of blocks may answer, for answers that no upstream can prove; `None` if it cannot.
     pub indexed: Option<Indexed>,
     /// One line of documentation.
     pub doc: &'static str,
@@ -61,7 +63,7 @@ pub struct Method {
 /// or for a transaction and the block that mines it.
 pub const BRIEF_COST: u32 = 20;
 
-/// A mode, and the error with which it refuses a method.
+/// A mode, and the error of a method that it does not answer.
 pub type ModeRefusal = (Mode, fn() -> RpcError);
 
 /// The kind of run that a method needs.
@@ -82,6 +84,7 @@ pub enum Runs {
 }
 
 impl Runs {
+    /// Whether a single message runs.
     #[cfg(feature = "light")]
     pub(super) fn is_call(self) -> bool {
         matches!(self, Self::Call | Self::WatchedCall)
@@ -114,18 +117,19 @@ pub enum Indexed {
 pub struct Param {
     /// Name in the OpenRPC catalogue.
     pub name: &'static str,
-    /// Its kind: ADDRESS, HASH, QUANTITY, BLOCK ...
+    /// The kind of the value: ADDRESS, HASH, QUANTITY, BLOCK ...
     pub kind: &'static str,
-    /// The part of it that a caller's rights show.
+    /// The meaning of the value for rules that limit a caller.
     pub subject: ParamSubject,
-    /// Whether it must be given.
+    /// Whether the parameter must be given.
     pub required: bool,
 }
 
-/// The subject of a parameter, for rules that limit what a caller may ask about: its contracts and its overrides of state.
+/// The subject of a parameter, for rules of API keys that limit the contracts that a caller may use and whether it may override
+/// state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamSubject {
-    /// Nothing that such rules are about: a number, a hash, a text.
+    /// A value that no such rule concerns: a number, a hash, a text.
     Plain,
     /// An account: its balance or nonce, or its key.
     Account,
@@ -196,14 +200,14 @@ pub enum Handler {
 }
 
 impl Handler {
-    /// The handler, if it uses filters.
-    pub(super) fn watching(self) -> Option<FilterHandler> {
+    /// The function of a handler that uses filters; `None` for other handlers.
+    pub(super) fn filter_handler(self) -> Option<FilterHandler> {
         match self {
-            Self::Watch(watch)
-            | Self::Install(watch)
-            | Self::Uninstall(watch)
-            | Self::Subscribe(watch)
-            | Self::Unsubscribe(watch) => Some(watch),
+            Self::Watch(handler)
+            | Self::Install(handler)
+            | Self::Uninstall(handler)
+            | Self::Subscribe(handler)
+            | Self::Unsubscribe(handler) => Some(handler),
             _ => None,
         }
     }
@@ -219,7 +223,7 @@ pub struct HandlerOutput {
     pub value: Box<RawValue>,
     /// The level of its weakest part.
     pub level: Level,
-    /// The effects for the host.
+    /// An effect that the host acts on.
     pub effect: Option<Effect>,
 }
 
@@ -234,7 +238,7 @@ pub enum Effect {
     Subscribed(u128),
     /// A subscription was ended.
     Unsubscribed(u128),
-    /// A transaction of this hash was taken by an upstream.
+    /// An upstream accepted a transaction of this hash.
     Sent(B256),
     /// The answer is about this block alone, and does not change while the block is on the chain.
     About(BlockRef),
@@ -262,7 +266,7 @@ impl<E: Into<RpcError>> From<E> for Failure {
 }
 
 impl HandlerOutput {
-    /// The same answer of a request that has done something else too.
+    /// The same answer, of a request with this effect.
     pub(super) fn with(self, effect: Effect) -> Self {
         Self { effect: Some(effect), ..self }
     }
@@ -314,7 +318,7 @@ impl Method {
         Self::new(name, params, result, doc, Handler::Read(handler))
     }
 
-    /// As [`Self::read`], for an answer that is known without looking at the chain.
+    /// As [`Self::read`], for an answer that does not depend on the chain.
     pub(super) const fn local(
         name: &'static str,
         params: &'static [Param],
@@ -345,12 +349,12 @@ impl Method {
         Self { pages, ..self }
     }
 
-    /// The same row of a method that executes this.
+    /// The same row of a method that executes code of this kind.
     pub(super) const fn runs(self, runs: Runs) -> Self {
         Self { runs, ..self }
     }
 
-    /// The same row of a method that a full node of the host's own may answer.
+    /// The same row of a method that the operator's own full node may answer.
     pub(super) const fn relayed(self) -> Self {
         Self { relayed: true, ..self }
     }
@@ -360,7 +364,8 @@ impl Method {
         Self { takes_hash: true, ..self }
     }
 
-    /// The same row of a method whose parameters may be given by their names: those that a client library gives in no other form.
+    /// The same row of a method whose parameters may be given by their names. Only methods that a client library calls in this
+    /// form need it.
     #[cfg(feature = "dev")]
     pub(super) const fn takes_names(self) -> Self {
         Self { takes_names: cfg!(feature = "catalogue"), ..self }
@@ -383,8 +388,8 @@ impl Method {
     }
 
     /// The same row of a method in whose place an index may answer.
-    pub(super) const fn indexed(self, part: Indexed) -> Self {
-        Self { indexed: Some(part), ..self }
+    pub(super) const fn indexed(self, data: Indexed) -> Self {
+        Self { indexed: Some(data), ..self }
     }
 
     /// The error with which a mode refuses the method, whatever the parameters are; `None` if the mode answers it.
@@ -402,11 +407,11 @@ impl Method {
         }
     }
 
-    /// The cost of a call with so many parameters. Using the filters counts as the highest cost, and so does a method that
-    /// changes the chain with an optional parameter, which asks for more than one block.
+    /// The cost of a call with this number of parameters. A call that uses the filters has the highest cost, because they are
+    /// shared and locked; so does a call that changes the chain and has an optional parameter, which may demand many blocks.
     pub(super) fn cost_of(&self, params: usize) -> u32 {
-        let more = self.writes() && params > self.required();
-        if more || self.watches() { u32::MAX } else { self.cost }
+        let has_options = self.writes() && params > self.required();
+        if has_options || self.watches() { u32::MAX } else { self.cost }
     }
 
     /// How many parameters must be given.
@@ -426,7 +431,7 @@ impl Method {
 
     /// Whether the method needs the filters.
     pub fn watches(&self) -> bool {
-        self.handler.watching().is_some()
+        self.handler.filter_handler().is_some()
     }
 
     /// The position of the parameter with the block that the method is about.
@@ -458,16 +463,17 @@ impl Method {
     }
 }
 
-/// A text for the catalogue; empty without the `catalogue` feature, because browser modules have no use for it.
+/// A text for the catalogue of methods; empty without the `catalogue` feature, so that browser modules are smaller.
 const fn doc_text(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
 
-/// A parameter that must be given, which refers to nothing that a caller's rights limit.
+/// A parameter that must be given, and that no rule of API keys concerns.
 pub const fn required(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: ParamSubject::Plain, required: true }
 }
 
+/// As [`required`], for a parameter that may be missing or null.
 pub(super) const fn optional(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: ParamSubject::Plain, required: false }
 }
@@ -479,10 +485,12 @@ impl Param {
     }
 }
 
+/// The address of an account whose balance, nonce or key the method is about.
 pub(super) const fn account_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(ParamSubject::Account)
 }
 
+/// The address of a contract whose code or storage the method is about.
 pub(super) const fn contract_of(name: &'static str) -> Param {
     required(name, "ADDRESS").of(ParamSubject::Contract)
 }
@@ -496,6 +504,7 @@ pub(super) const AT_BLOCK: Param = optional("block", "BLOCK").of(ParamSubject::B
 /// The hash of the block that the method is about.
 pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(ParamSubject::Block);
 
+/// The filter of a query for logs.
 pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(ParamSubject::Logs);
 
 /// The parameters of a call: the message, the block, and overrides of its state and of its environment.
@@ -520,12 +529,13 @@ pub(super) const fn verified_json(value: Box<RawValue>) -> HandlerOutput {
 /// An answer at a given level.
 ///
 /// # Errors
-/// A value that is no JSON.
+/// The value cannot be written as JSON.
 pub fn done<T: Serialize>(value: &T, level: Level) -> HandlerResult {
     Ok(HandlerOutput { value: serde_json::value::to_raw_value(value)?, level, effect: None })
 }
 
-/// The answer `null`: nothing is there according to the upstreams, which nothing proves.
+/// The answer `null` for a block or transaction that does not exist according to the upstreams. Such an absence cannot be
+/// proven.
 pub(super) fn absent() -> HandlerResult {
     done(&(), Level::UnprovenAbsence)
 }

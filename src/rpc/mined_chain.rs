@@ -1,4 +1,4 @@
-//! A chain that is mined for a test, and the only upstream of its client.
+//! A chain that is mined for a test ([`Mined`]), and that responds as the only upstream of the client under test.
 #![allow(clippy::new_without_default, reason = "nothing needs a default")]
 #![cfg_attr(
     not(test),
@@ -40,6 +40,7 @@ use crate::{
     },
 };
 
+/// The number of the checkpoint's block. It is above zero, so that blocks below the checkpoint can be missing.
 pub const START: u64 = 5_000;
 
 /// The difficulty of the checkpoint's block.
@@ -48,13 +49,14 @@ pub const BASE_DIFFICULTY: u64 = 800;
 /// The total difficulty of the checkpoint's block.
 pub const BASE_TOTAL: u64 = 1_000;
 
-/// How the upstream responds to a request for binary headers.
+/// How the upstream responds to a request for binary headers (`rootlight_getHeaders`).
 #[derive(Clone, Copy, PartialEq)]
 pub enum HeaderAnswers {
+    /// The requested headers.
     Exact,
     /// All headers, however few are requested.
     Generous,
-    /// The headers above the requested ones.
+    /// The same number of headers, each one above the requested one.
     Shifted,
     /// At most three.
     Short,
@@ -64,13 +66,18 @@ pub enum HeaderAnswers {
 
 /// A chain as its only upstream serves it, in binary, each block with its uncles.
 pub struct Mined {
+    /// The network, whose difficulty is so low that blocks are mined at once.
     pub network: Network,
+    /// The blocks from the checkpoint's on, each with its uncles.
     pub blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
+    /// The requests that the upstream has received.
     pub asked: Vec<UpstreamRequest>,
+    /// How the upstream responds to requests for binary headers.
     pub header_answers: HeaderAnswers,
-    /// Headers are served without uncles. The uncles can be requested one by one, and are taken from this client; the
-    /// flag selects an error instead of `null` where there is no uncle.
+    /// Whether binary headers are served without uncles.
     pub omits_uncles: bool,
+    /// A client that answers requests for single uncles (`eth_getUncleByBlock...`); the flag selects an error instead of
+    /// `null` where there is no uncle.
     pub family: Option<(Client, bool)>,
     /// Headers off the chain, which are served by hash.
     pub side: Vec<SealedHeader>,
@@ -78,7 +85,7 @@ pub struct Mined {
     pub side_uncles: Option<(SealedHeader, Vec<SealedHeader>)>,
     /// How many blocks above its head the upstream announces without having them.
     pub announced_ahead: u64,
-    /// Whether raw headers are served by hash.
+    /// Whether raw headers of uncles are served by hash (`rsk_getRawBlockHeaderByHash`).
     pub raw: bool,
     /// The block in which every transaction is reported; `None` for the newest one.
     pub transaction_block: Option<(u64, B256)>,
@@ -87,14 +94,17 @@ pub struct Mined {
 }
 
 impl Mined {
+    /// A chain of the checkpoint's block alone.
     pub fn new() -> Self {
         Self::under(&[])
     }
 
+    /// As [`Self::new`], with these rules active from these heights on.
     pub fn under(rules: &[(Rule, u64)]) -> Self {
         Self::from(START, easy_network(&[], &[&[(Rule::Rskip110, u64::MAX)], rules].concat()))
     }
 
+    /// A chain of this network that begins with a block of this number.
     pub fn from(number: u64, network: Network) -> Self {
         let base = mine(Header { difficulty: BASE_DIFFICULTY.into(), ..header(&network, number) });
         let (blocks, asked, header_answers) = (vec![(base, Vec::new())], Vec::new(), HeaderAnswers::Exact);
@@ -115,7 +125,7 @@ impl Mined {
         }
     }
 
-    /// The next block by all rules, after a change.
+    /// The next block, which follows all rules, with a change of its header before it is mined.
     pub fn next(&self, change: impl FnOnce(&mut Header)) -> SealedHeader {
         let parent = &self.blocks.last().unwrap().0;
         let mut header = child(&self.network, parent);
@@ -127,6 +137,7 @@ impl Mined {
     /// Adds blocks with this many seconds between them.
     pub fn grow(&mut self, blocks: usize, seconds: u64) {
         for _ in 0..blocks {
+            // `child` puts 14 seconds between a block and its parent.
             let next = self.next(|header| header.timestamp = header.timestamp - 14 + seconds);
             self.blocks.push((next, Vec::new()));
         }
@@ -138,6 +149,7 @@ impl Mined {
         let mut branch = Vec::new();
         for _ in 0..blocks {
             let state_root = trie::EMPTY_ROOT;
+            // The gas makes the blocks differ from those of the chain.
             let mut header = Header { gas_used: 9, state_root, ..child(&self.network, &parent) };
             header.difficulty = difficulty::expected(&header, &parent, &self.network).into();
             parent = mine(header);
@@ -154,6 +166,7 @@ impl Mined {
         self.blocks.push((next, vec![uncle]));
     }
 
+    /// The newest block.
     pub fn head(&self) -> &SealedHeader {
         &self.blocks.last().unwrap().0
     }
@@ -171,14 +184,15 @@ impl Mined {
         }
     }
 
-    pub fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
-        self.asked.push(call.clone());
-        let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+    /// The response to a request.
+    pub fn answer(&mut self, request: &UpstreamRequest) -> UpstreamResponse {
+        self.asked.push(request.clone());
+        let params: Vec<Value> = serde_json::from_str(&request.params).unwrap();
         let number = |index: usize| {
             let text = params[index].as_str().unwrap().trim_start_matches("0x");
             u64::from_str_radix(text, 16).unwrap()
         };
-        let text = match call.method {
+        let text = match request.method {
             "eth_blockNumber" => format!("\"{:#x}\"", self.head().number + self.announced_ahead),
             "eth_getBlockByHash" => {
                 let hash = params[0].as_str().unwrap();
@@ -217,7 +231,7 @@ impl Mined {
         Ok(RawValue::from_string(text).unwrap())
     }
 
-    /// The response to a request for a window of headers, as the chain's habit is.
+    /// The response to a request for a window of headers, as [`HeaderAnswers`] selects.
     fn window(&self, first: u64, count: u64) -> String {
         let range = match self.header_answers {
             HeaderAnswers::Exact => first..first + count,
@@ -226,13 +240,13 @@ impl Mined {
             HeaderAnswers::Short => first..first + count.min(3),
             HeaderAnswers::Forgetful => first.max(START)..first + count,
         };
-        let wanted = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
-        let uncles = |all: &'_ [SealedHeader]| if self.omits_uncles { 0 } else { all.len() };
-        let wanted = wanted.map(|(header, all)| (header.header(), Some(&all[..uncles(all)])));
-        format!("\"{}\"", encode_headers(wanted))
+        let blocks = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
+        let served_uncles = |all: &'_ [SealedHeader]| if self.omits_uncles { 0 } else { all.len() };
+        let served = blocks.map(|(header, all)| (header.header(), Some(&all[..served_uncles(all)])));
+        format!("\"{}\"", encode_headers(served))
     }
 
-    /// First number and count of each window of headers that was requested in binary.
+    /// First number and count of each request for binary headers.
     pub fn windows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let asked = self.asked.iter().filter(|call| call.method == "rootlight_getHeaders");
         asked.map(|call| {
@@ -280,7 +294,7 @@ impl Mined {
         self.answers(client, &mut session)
     }
 
-    /// The answer to an open message.
+    /// The answer to an open message, after fetching everything that it needs.
     pub fn answers(&mut self, client: &mut Client, session: &mut Session) -> Value {
         loop {
             match client.step(session, &|| false) {
@@ -323,6 +337,7 @@ impl Mined {
     /// As [`Self::follow_at`], as one of several upstreams.
     pub fn follow_of(&mut self, client: &mut Client, upstream: usize, millis: u64) {
         let now = Now { millis, ..self.now() };
+        // Many more steps than any test needs.
         for _ in 0..1_000 {
             let SyncStep::Fetch(calls) = client.sync_next(upstream, now) else { return };
             let answers = calls.iter().map(|call| self.answer(call)).collect();
@@ -346,6 +361,7 @@ pub fn first_step(client: &mut Client, method: &str, params: Value) -> SessionSt
     client.step(&mut session, &|| false)
 }
 
+/// The answer to a request that needs nothing from an upstream.
 pub fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     match first_step(client, method, params) {
         SessionStep::Done(answer) => serde_json::from_str(&answer.into_text().unwrap()).unwrap(),
@@ -353,12 +369,12 @@ pub fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     }
 }
 
-/// The answer if upstreams respond `null` to every request.
+/// The answer to a request, with upstreams that respond `null` to everything.
 fn ask_alone(client: &mut Client, method: &str, params: Value) -> Value {
     ask_with(client, method, params, &mut |_| Ok(RawValue::from_string("null".into()).unwrap()))
 }
 
-/// The answer, with `upstream` responding to every request.
+/// The answer to a request of a caller, with `upstream` responding to each request to an upstream.
 fn ask_with(
     client: &mut Client,
     method: &str,

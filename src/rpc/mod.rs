@@ -1,4 +1,8 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
+//!
+//! A host reads a message (`message`), which becomes requests with their rows of the method table (`method`, `table`). On a light
+//! client a `session` runs the handlers and names the facts to fetch; on a local chain `local_client` runs them at once. The
+//! handlers are in the file of their subject (`blocks`, `logs`, `call` ...).
 
 #[cfg(feature = "catalogue")]
 mod access_list;

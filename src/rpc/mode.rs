@@ -1,6 +1,6 @@
-//! The ways of running Rootlight.
+//! The modes of Rootlight, by which rows of the method table say whether and within which limits they answer.
 
-/// A way of running Rootlight.
+/// A way of running Rootlight, named by the command that starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The development chain.
@@ -15,7 +15,7 @@ impl Mode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Dev, Self::Follow, Self::Light];
 
-    /// The name: that of the command.
+    /// The name of the command.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dev => "dev",

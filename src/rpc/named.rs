@@ -1,4 +1,4 @@
-//! Parameters by name. Callers give parameters in order, except where a client library has no other form.
+//! Parameters by name, for the methods that client libraries call in no other form. Other methods take parameters in order.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -11,7 +11,7 @@ use super::{error::RpcError, method::Method};
 /// The parameters of a call in the order of the method's row; one that is left out is null.
 ///
 /// # Errors
-/// [`RpcError::ParameterCount`] for a method without names, and for other names.
+/// [`RpcError::ParameterCount`] for a method that takes parameters in order only, and for unknown names.
 #[cfg(all(feature = "dev", feature = "catalogue"))]
 pub(super) fn in_order(row: Option<&Method>, given: &RawValue) -> Result<Vec<Box<RawValue>>, RpcError> {
     use alloc::borrow::ToOwned as _;
@@ -23,7 +23,7 @@ pub(super) fn in_order(row: Option<&Method>, given: &RawValue) -> Result<Vec<Box
     Ok(values.into_iter().map(|value| value.unwrap_or(RawValue::NULL).to_owned()).collect())
 }
 
-/// Reads the values of parameters in the order of their names, up to the first other name.
+/// Reads the values of these parameters in the order of the row. Fails at the first name that is not one of them.
 #[cfg(all(feature = "dev", feature = "catalogue"))]
 struct NamedParams(&'static [Param]);
 

@@ -1,5 +1,5 @@
 //! Notifications of subscriptions (`eth_subscription`). A host polls a subscription with a message of its own
-//! ([`poll_message`]) and forwards what is new.
+//! ([`poll_message`]) and sends each element of the result to the subscriber as a notification.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,24 +15,24 @@ use crate::types::json::for_each_member;
 pub struct Notifications {
     /// The notifications in JSON.
     pub texts: Vec<String>,
-    /// Whether the subscription does not exist, or missed something: it was polled too late, or one block has more news than
-    /// an answer can hold.
+    /// Whether the subscription does not exist any more, or missed notifications: it was polled too late, or those of one block
+    /// are longer than an answer may be.
     pub is_gone: bool,
 }
 
-/// The message that asks for the news of a subscription.
+/// The message that polls a subscription: a call of `eth_getFilterChanges`.
 pub fn poll_message(subscription: u128, dispatcher: &Dispatcher) -> Message {
     let id = text_param(&id_text(subscription)).ok();
     Message::of_host("eth_getFilterChanges", id.into_iter().collect(), dispatcher)
 }
 
-/// The news in the outcome of a poll. One that failed, such as a refusal while the chain is not proven yet, has none: the
-/// next poll asks again.
+/// The notifications in the outcome of a poll. A poll that fails for another reason, such as a refusal while the chain is not
+/// proven yet, has none, and the next poll returns them.
 pub(super) fn notifications(subscription: u128, outcome: &Outcome) -> Notifications {
     let mut notifications = Notifications::default();
     match outcome {
         Ok(list) => {
-            // The list is this client's own.
+            // This client has written the list, so that it is valid JSON.
             let _ = for_each_member(list.get(), &mut |result| {
                 notifications.texts.push(notification(subscription, result.get()));
                 true
@@ -52,7 +52,8 @@ pub fn notification(subscription: u128, result: &str) -> String {
     )
 }
 
-/// Number of notifications of one poll from which on there may be more: the host polls again at once.
+/// Number of notifications of one poll from which on there may be more, because a poll has at most as many headers: the host
+/// polls again at once.
 pub const MORE_NOTIFICATIONS: usize = 1_000;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The web pages that may call a method.
+//! The web pages that may call a method. A page in a browser on the operator's machine can reach a local server, so that methods
+//! which use keys must not answer every page.
 
 /// Which web pages may call a method. Programs may call every method, except those of [`PageAccess::Operator`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum PageAccess {
     /// Pages of this machine and pages that the operator names: the method shows the host's upstreams or its pool.
     Named,
     /// Like [`Self::Named`], and of programs only those of the operator: the method shows or changes how the host treats
-    /// others. For other callers the method does not exist.
+    /// other callers. For callers that may not call it, the method does not exist.
     Operator,
 }
 
@@ -28,7 +29,8 @@ impl PageAccess {
 
 #[cfg(feature = "dev")]
 impl PageAccess {
-    /// Why other pages may not call it.
+    /// Why other pages may not call a method with this access, for the error. The error is given for [`Self::Own`] and
+    /// [`Self::Named`].
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Any | Self::Own => "it uses keys or changes the chain directly",

@@ -1,4 +1,4 @@
-//! Typed parameters: they accept what the reference node accepts and give its error texts (see its `parameters`
+//! Typed parameters. The parsers accept the same texts as the reference node, and fail with its messages (see its `parameters`
 //! classes).
 
 use alloc::{borrow::Cow, boxed::Box, string::String, sync::Arc, vec::Vec};
@@ -11,13 +11,16 @@ use serde_json::value::RawValue;
 use super::error::{ParamError, RpcError};
 use crate::types::json::Object;
 
-/// Most storage keys of one `eth_getProof`; each needs a walk of the trie.
+/// Most storage keys of one `eth_getProof`. The limit bounds the work of an answer: each key is looked up in the trie, and its
+/// nodes are written.
 pub const MAX_PROOF_KEYS: usize = 1024;
 
 /// The positional parameters of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Params<'a> {
+    /// The values, unparsed.
     values: &'a [Box<RawValue>],
+    /// The values that earlier runs of the call have parsed; `None` if no run follows.
     parsed: Option<&'a Parsed>,
 }
 
@@ -31,7 +34,7 @@ impl fmt::Debug for Parsed {
     }
 }
 
-/// The block that a method is asked about.
+/// A block parameter: the block that a caller names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockParam {
     /// The newest block.
@@ -40,9 +43,9 @@ pub enum BlockParam {
     Earliest,
     /// The next block; a light client answers with the newest one.
     Pending,
-    /// The newest block that is deep enough for everyday use.
+    /// The newest block that counts as safe ([`BlockId::Safe`](crate::engine::BlockId::Safe)).
     Safe,
-    /// The newest block that is deep enough to be final.
+    /// The newest block that counts as final ([`BlockId::Finalized`](crate::engine::BlockId::Finalized)).
     Finalized,
     /// A block number; `None` if it is larger than any block number can be. The text is kept for error messages.
     Number(Option<u64>, String),
@@ -84,9 +87,9 @@ impl<'a> Params<'a> {
         parse: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
         let Some(Parsed(parsed)) = self.parsed else { return parse().map(Arc::new) };
-        let known = parsed.borrow().iter().find(|(at, _)| *at == position).map(|(_, known)| known.clone());
-        if let Some(Ok(known)) = known.map(Arc::downcast) {
-            return Ok(known);
+        let earlier = parsed.borrow().iter().find(|(at, _)| *at == position).map(|(_, value)| value.clone());
+        if let Some(Ok(value)) = earlier.map(Arc::downcast) {
+            return Ok(value);
         }
         let value = Arc::new(parse()?);
         parsed.borrow_mut().push((position, value.clone()));
@@ -108,7 +111,7 @@ impl<'a> Params<'a> {
         self.raw(position).map_or(0, |raw| raw.get().len())
     }
 
-    /// The number of objects in a parameter's text, at most: braces in strings count too.
+    /// An upper bound of the number of objects in a parameter's text: braces in strings count too.
     pub(super) fn objects(&self, position: usize) -> usize {
         self.raw(position).map_or(0, |raw| raw.get().bytes().filter(|byte| *byte == b'{').count())
     }
@@ -138,13 +141,13 @@ impl<'a> Params<'a> {
         parse_address(&self.string(position).ok_or(ParamError::AddressLength)?)
     }
 
-    /// A 32-byte hash: 64 hex digits, `0x` optional. `what` names the parameter in errors ("block hash", "transaction
+    /// A 32-byte hash: 64 hex digits, `0x` optional. `name` names the parameter in errors ("block hash", "transaction
     /// hash").
     ///
     /// # Errors
     /// [`ParamError::HashLength`], [`ParamError::HashHex`].
-    pub fn hash(&self, position: usize, what: &'static str) -> Result<B256, ParamError> {
-        parse_hash(&self.string(position).ok_or(ParamError::HashLength(what))?, what)
+    pub fn hash(&self, position: usize, name: &'static str) -> Result<B256, ParamError> {
+        parse_hash(&self.string(position).ok_or(ParamError::HashLength(name))?, name)
     }
 
     /// A number of up to 256 bits: `0x` hex, a decimal string or a JSON number.
@@ -265,7 +268,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Parses an object, and no array.
+/// Parses an object. An array is an error, although serde would read it as the fields in order.
 pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> serde_json::Result<T> {
     serde_json::from_str(raw.get()).map(|Object(object)| object)
 }
@@ -273,8 +276,8 @@ pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> serde_json::R
 /// Parses a block parameter that is not null. `decimal` accepts decimal numbers too.
 pub(super) fn block_param(raw: &RawValue, decimal: bool) -> Result<BlockParam, ParamError> {
     match raw.get().as_bytes().first() {
-        Some(b'"') => parse_selector(&string(raw).ok_or(ParamError::BlockType)?, decimal),
-        Some(b'{') => parse_selector_map(raw),
+        Some(b'"') => parse_block_text(&string(raw).ok_or(ParamError::BlockType)?, decimal),
+        Some(b'{') => parse_block_map(raw),
         _ => Err(ParamError::BlockType),
     }
 }
@@ -288,7 +291,7 @@ pub(super) fn any_block_param(raw: &RawValue) -> Result<BlockParam, ParamError> 
     }
 }
 
-/// The value of a string. One without escapes is what stands between its quotes.
+/// The value of a JSON string; borrowed if the string has no escapes.
 pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inside = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match inside.filter(|text| !text.contains('\\')) {
@@ -297,10 +300,12 @@ pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The value of a JSON string, or the text of any other JSON value.
 fn string_or_number(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into())
 }
 
+/// Decodes hex digits; an odd count of digits is padded on the left.
 fn decode_hex(digits: &str) -> Option<Bytes> {
     // The decoder would accept a second `0x`.
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -327,25 +332,27 @@ pub(crate) fn parse_address(text: &str) -> Result<Address, ParamError> {
     Address::try_from(&bytes[..]).map_err(|_| ParamError::AddressLength)
 }
 
-/// Parses a 32-byte hash as the reference node does.
-pub(super) fn parse_hash(text: &str, what: &'static str) -> Result<B256, ParamError> {
+/// Parses a 32-byte hash as the reference node does; `name` is the name of the parameter in errors.
+pub(super) fn parse_hash(text: &str, name: &'static str) -> Result<B256, ParamError> {
+    // The reference node compares the length of the whole text first, and gives another error for 65 or 66 characters
+    // without `0x`.
     if !(64..=66).contains(&text.len()) {
-        return Err(ParamError::HashLength(what));
+        return Err(ParamError::HashLength(name));
     }
     let digits = text.strip_prefix("0x").unwrap_or(text);
     if digits.len() > 64 {
-        return Err(ParamError::HashHex(what));
+        return Err(ParamError::HashHex(name));
     }
     if digits.len() != 64 {
-        return Err(ParamError::HashLength(what));
+        return Err(ParamError::HashLength(name));
     }
-    let bytes = decode_hex(digits).ok_or(ParamError::HashHex(what))?;
-    B256::try_from(&bytes[..]).map_err(|_| ParamError::HashLength(what))
+    let bytes = decode_hex(digits).ok_or(ParamError::HashHex(name))?;
+    B256::try_from(&bytes[..]).map_err(|_| ParamError::HashLength(name))
 }
 
 /// Parses a number of up to 256 bits as the reference node does.
 pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
-    /// `0x` and 64 digits.
+    /// Characters of the longest number: `0x` and 64 digits.
     const MAX_TEXT: usize = 66;
     if text.len() > MAX_TEXT {
         return Err(ParamError::NumberLength(text.chars().take(MAX_TEXT).collect()));
@@ -360,13 +367,15 @@ pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return U256::from_str_radix(text, 10).map_err(|_| bad());
     }
+    // Hex digits without `0x` have an error of their own.
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(ParamError::NumberPrefix);
     }
     Err(bad())
 }
 
-/// Accepts tags with capital letters, as the reference node's methods for logs and traces do.
+/// Makes a block parameter out of a tag with capital letters, which the reference node's methods for logs and traces accept;
+/// passes other results on.
 pub(super) fn tag_in_any_case(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
     match param {
         Err(ParamError::BlockId(text)) if text.bytes().any(|letter| letter.is_ascii_uppercase()) => {
@@ -376,8 +385,8 @@ pub(super) fn tag_in_any_case(param: Result<BlockParam, ParamError>) -> Result<B
     }
 }
 
-fn parse_selector(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
-    parse_tag(text).map_or_else(|| parse_selector_number(text, decimal), Ok)
+fn parse_block_text(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
+    parse_tag(text).map_or_else(|| parse_number_or_hash(text, decimal), Ok)
 }
 
 fn parse_tag(text: &str) -> Option<BlockParam> {
@@ -391,7 +400,7 @@ fn parse_tag(text: &str) -> Option<BlockParam> {
     })
 }
 
-fn parse_selector_number(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
+fn parse_number_or_hash(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
     let bad = || ParamError::BlockId(text.into());
     if let Some(digits) = text.strip_prefix("0x") {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -423,7 +432,7 @@ struct BlockParamMap<'a> {
     require_canonical: Option<&'a RawValue>,
 }
 
-fn parse_selector_map(raw: &RawValue) -> Result<BlockParam, ParamError> {
+fn parse_block_map(raw: &RawValue) -> Result<BlockParam, ParamError> {
     let map: BlockParamMap<'_> = object(raw).map_err(|_| ParamError::BlockMap)?;
     if let Some(hash) = map.block_hash {
         let text: String =
@@ -438,7 +447,7 @@ fn parse_selector_map(raw: &RawValue) -> Result<BlockParam, ParamError> {
     let number = map.block_number.ok_or(ParamError::BlockMap)?;
     let text = string_or_number(number);
     if text.starts_with("0x") {
-        return parse_selector_number(&text, false);
+        return parse_number_or_hash(&text, false);
     }
     parse_number(&text)?;
     Err(ParamError::BlockNumber(text))

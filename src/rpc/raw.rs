@@ -6,7 +6,7 @@ use alloy_primitives::hex;
 use serde_json::{Value, to_value};
 
 use super::{
-    blocks::{by_hash, by_selector},
+    blocks::{by_block_param, by_hash},
     error::RpcError,
     method::{BLOCK_HASH, HandlerResult, Method, Param, THE_BLOCK, absent, required, verified},
     params::Params,
@@ -85,7 +85,7 @@ pub(super) const METHODS: &[Method] = &[
         BLOCK_INDEX,
         "DATA or null",
         "RLP of a transaction by its place in a block.",
-        |view, params| raw_at_index(view, by_selector(view, params)?, params),
+        |view, params| raw_at_index(view, by_block_param(view, params)?, params),
     ),
     Method::read(
         "eth_getHeaderByHash",
@@ -100,20 +100,20 @@ pub(super) const METHODS: &[Method] = &[
         &[THE_BLOCK],
         "header object or null",
         "A header of the canonical chain: a block object without what needs the block's body.",
-        |view, params| header(view, by_selector(view, params)?),
+        |view, params| header(view, by_block_param(view, params)?),
     )
     .costs(5),
 ];
 
 fn raw_header(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    match by_selector(view, params)? {
+    match by_block_param(view, params)? {
         Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Hash))),
         None => absent(),
     }
 }
 
 fn raw_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     if !view.shows_work(&header) {
         return Err(without_work(&header).into());
     }
@@ -151,14 +151,14 @@ fn raw_at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>
 }
 
 fn raw_transactions(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     let body = view.body(&header)?;
     let encoded = body.transactions().iter().map(|transaction| hex::encode_prefixed(transaction.encode()));
     verified(&encoded.collect::<Vec<_>>())
 }
 
 fn raw_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     let receipts = view.receipts(&header)?;
     let encoded = receipts.receipts().iter().map(Receipt::encode);
     verified(&encoded.map(hex::encode_prefixed).collect::<Vec<_>>())

@@ -54,7 +54,7 @@ impl Request {
     /// # Errors
     /// [`Failure::Stop`] when the view misses facts or refuses, [`Failure::Error`] when the answer is an error.
     pub(super) fn run(&self, view: &dyn View, filters: Option<&mut Filters>, now: u64) -> HandlerResult {
-        match (self.row.handler, self.row.handler.watching().zip(filters)) {
+        match (self.row.handler, self.row.handler.filter_handler().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
             // Nodes run what changes a chain by [`Self::run_on`].

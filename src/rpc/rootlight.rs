@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     bitcoin_status::{BitcoinStatus, BlockBitcoinStatus},
-    blocks::by_selector,
+    blocks::by_block_param,
     method::{AT_BLOCK, Failure, HandlerResult, Method, PageAccess, absent, done, verified},
     params::Params,
 };
@@ -290,7 +290,7 @@ struct Verification {
 }
 
 fn verification(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let header = if params.is_given(0) { by_selector(view, params)? } else { Some(view.head()?) };
+    let header = if params.is_given(0) { by_block_param(view, params)? } else { Some(view.head()?) };
     let Some(header) = header else { return absent() };
     verified(&proof_of(view, &header)?)
 }

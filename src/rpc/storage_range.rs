@@ -6,7 +6,7 @@ use alloy_primitives::{B256, hex};
 use serde::Serialize;
 
 use super::{
-    blocks::by_selector,
+    blocks::by_block_param,
     error::RpcError,
     method::{HandlerResult, Method, THE_BLOCK, absent, contract_of, required, verified},
     mode::Mode,
@@ -61,7 +61,7 @@ fn storage_range_at(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let small = |number: alloy_primitives::U256| usize::try_from(number).unwrap_or(usize::MAX);
     let (index, address) = (small(params.number(1)?), params.address(2)?);
     let (start, most) = (start_key(&params.data(3)?), small(params.number(4)?).clamp(1, MAX_CELLS));
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     let state = view.state_before(&header, index)?;
     let Some(StorageRange { cells, next }) = storage_range(&state, &address, &start, most) else {
         return Err(unlisted().into());

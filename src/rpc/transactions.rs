@@ -1,7 +1,7 @@
 //! Transactions and receipts.
 
 use super::{
-    blocks::{by_hash, by_selector},
+    blocks::{by_block_param, by_hash},
     error::ParamError,
     method::{
         BLOCK_HASH, Failure, HandlerResult, Indexed, Method, Param, THE_BLOCK, absent, done, optional,
@@ -43,7 +43,7 @@ pub(super) const METHODS: &[Method] = &[
         BLOCK_INDEX,
         "transaction object or null",
         "A transaction by its place in a block.",
-        |view, params| at_index(view, by_selector(view, params)?, params),
+        |view, params| at_index(view, by_block_param(view, params)?, params),
     )
     .relayed(),
     Method::read(
@@ -127,7 +127,7 @@ fn receipt(view: &dyn View, params: Params<'_>) -> HandlerResult {
 }
 
 fn block_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
     let all: Result<alloc::vec::Vec<_>, Failure> = (0..receipts.receipts().len())
         .map(|index| render::receipt(view, &header, &body, &receipts, index))

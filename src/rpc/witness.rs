@@ -10,7 +10,7 @@ use alloy_primitives::{B256, Bytes, U256, hex};
 use serde::Serialize;
 
 use super::{
-    blocks::by_selector,
+    blocks::by_block_param,
     call::keys_of_call,
     call_object::is_simulation,
     envelope::MAX_RESPONSE,
@@ -112,7 +112,7 @@ fn of_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
 }
 
 fn of_execution(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     if params.block(0)? == BlockParam::Pending {
         return Err(ParamError::BlockId("pending".into()).into());
     }

@@ -242,7 +242,6 @@ fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let text: String = params.text(0);
     let bad = || ParamError::SnapshotId(text.clone());
     let digits = text.strip_prefix("0x").ok_or_else(bad)?;
-    // An odd number of digits is allowed, as in data.
     let bytes = parse_data(digits).map_err(|_| bad())?;
     let id = U256::try_from_be_slice(&bytes).ok_or_else(bad)?;
     if digits.is_empty() {

@@ -1,4 +1,4 @@
-//! Information about the node that anvil's clients ask for.
+//! `anvil_nodeInfo` and `anvil_getGenesisTime`: information about the node, in anvil's form.
 
 use alloc::string::String;
 
@@ -42,7 +42,9 @@ struct NodeInfo {
     current_block_number: Quantity,
     current_block_timestamp: u64,
     current_block_hash: String,
+    /// Name of the newest network upgrade that is active at the head.
     hard_fork: &'static str,
+    /// Transactions of a block are always ordered by their gas price, which anvil calls `fees`.
     transaction_order: &'static str,
     environment: Environment,
     fork_config: ForkConfig,
@@ -57,11 +59,12 @@ struct Environment {
     gas_price: Quantity,
 }
 
-/// The block of the network on which the chain begins. The host keeps the URLs for itself.
+/// The block of another network on which a fork begins. The URL of that network's node is never shown.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ForkConfig {
     fork_url: (),
+    /// `None` for a chain that begins with its own block 0.
     fork_block_number: Option<u64>,
     fork_retry_backoff: (),
 }

@@ -1,4 +1,5 @@
-//! The miner: coinbase, hash rates, and work for external miners (`mnr_*`).
+//! The miner: coinbase, hash rates, and work for external miners (`mnr_*`). Rootstock is merge-mined: a miner puts the hash of
+//! a Rootstock block into the coinbase of a Bitcoin block, and submits the Bitcoin block as proof of work.
 
 use alloc::{string::String, vec::Vec};
 
@@ -24,8 +25,11 @@ use crate::{
 /// The period in seconds over which the hash rate is measured, as in the reference node.
 const RATE_SECONDS: u64 = 3_600;
 
+/// Header of the submitted Bitcoin block.
 const HEADER: Param = required("blockHeader", "DATA");
+/// Hash of the submitted Bitcoin block, which is not read: it follows from the header.
 const HASH: Param = required("blockHash", "HASH");
+/// Coinbase transaction of the submitted Bitcoin block.
 const COINBASE: Param = required("coinbase", "DATA");
 
 pub(super) const METHODS: &[Method] = &[
@@ -40,7 +44,8 @@ pub(super) const METHODS: &[Method] = &[
         done(&view.miner().is_some_and(|miner| miner.active), Level::Local)
     }),
     read("eth_hashrate", &[], "QUANTITY", "The hash rate of this node over the last hour.", |view, _| {
-        let own = if view.miner().is_some() { rate(view)? } else { U256::ZERO };
+        // On a chain that mines, this node has mined all blocks.
+        let own = if view.miner().is_some() { hash_rate(view)? } else { U256::ZERO };
         done(&Quantity(own), Level::Local)
     }),
     read(
@@ -49,7 +54,7 @@ pub(super) const METHODS: &[Method] = &[
         "JSON integer",
         "The hash rate of all blocks of the last hour, as a number and not as a QUANTITY.",
         |view, _| {
-            let number = RawValue::from_string(alloc::format!("{}", rate(view)?))?;
+            let number = RawValue::from_string(alloc::format!("{}", hash_rate(view)?))?;
             done(&number, Level::Verified)
         },
     ),
@@ -117,8 +122,8 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-/// Work per second of the canonical blocks of the last hour, uncles included.
-fn rate(view: &dyn Chain) -> Result<U256, Failure> {
+/// Work (expected hashes) per second of the canonical blocks of the last hour, uncles included.
+fn hash_rate(view: &dyn Chain) -> Result<U256, Failure> {
     let mut header = view.head()?;
     let since = view.policy().now.unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
     let mut work = U256::ZERO;
@@ -171,7 +176,7 @@ fn submit(node: &mut dyn LocalNode, submission: &Submission) -> HandlerResult {
         Err(error @ DevError::Import(_)) => return Err(RpcError::Submission(error).into()),
         Err(error) => return Err(RpcError::from(error).into()),
     };
-    // The names that the reference node uses, in hex.
+    // The reference node answers these names as hex of their bytes.
     let result = match change {
         HeadChange::Known => "EXIST",
         HeadChange::Side => "IMPORTED_NOT_BEST",
@@ -185,10 +190,12 @@ fn submit(node: &mut dyn LocalNode, submission: &Submission) -> HandlerResult {
     done(&submitted, Level::Local)
 }
 
+/// The string at a position; empty if it is missing.
 fn text(params: Params<'_>, position: usize) -> Result<String, ParamError> {
     Ok(params.value(position, "a string")?.unwrap_or_default())
 }
 
+/// The bytes at a position, in hex with or without `0x`.
 fn bytes(params: Params<'_>, position: usize) -> Result<Vec<u8>, ParamError> {
     hex::decode(text(params, position)?).map_err(|_| ParamError::Data)
 }

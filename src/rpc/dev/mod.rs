@@ -1,4 +1,5 @@
-//! Methods of a development chain: accounts, the pool, mining, and direct changes for tests.
+//! Methods of a development chain: accounts, the pool, mining, and direct changes for tests. `rows` has the forms of the rows
+//! and reads parameters; each other file has the methods of one subject.
 
 mod accounts;
 mod anvil;
@@ -37,7 +38,7 @@ use rows::{
 /// The rows of the method table, by file.
 pub(super) const METHODS: &[&[Method]] = &[
     accounts::METHODS,
-    // Browser modules have no Bitcoin chain beside theirs.
+    // Development chains in browsers have no Bitcoin chain.
     #[cfg(feature = "catalogue")]
     bitcoin::METHODS,
     send::METHODS,

@@ -111,7 +111,7 @@ fn new_account(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
         key = PrivateKey::new(&node.random());
     }
     let key = key.ok_or(RpcError::Internal)?;
-    keep(node, key, &passphrase)
+    add_key(node, key, &passphrase)
 }
 
 fn import(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
@@ -121,14 +121,15 @@ fn import(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     // Shorter keys are numbers without their leading zeros.
     let bytes = B256::from(U256::try_from_be_slice(&bytes).ok_or_else(bad)?);
     let key = PrivateKey::new(&bytes).ok_or_else(bad)?;
-    keep(node, key, &passphrase(params)?)
+    add_key(node, key, &passphrase(params)?)
 }
 
-fn keep(node: &mut dyn LocalNode, key: PrivateKey, passphrase: &str) -> HandlerResult {
+/// Adds a key to the wallet, protected by a passphrase, and returns its account.
+fn add_key(node: &mut dyn LocalNode, key: PrivateKey, passphrase: &str) -> HandlerResult {
     let salt = node.random();
     let (chain, now) = chain_at(node)?;
-    let kept = chain.wallet_mut().add_sealed(key, passphrase, salt, milliseconds(now));
-    done(&address(&kept), Level::Local)
+    let account = chain.wallet_mut().add_sealed(key, passphrase, salt, milliseconds(now));
+    done(&address(&account), Level::Local)
 }
 
 fn unlock(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
@@ -138,8 +139,9 @@ fn unlock(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let duration = match params.value::<String>(2, "a duration") {
         Ok(None) => DEFAULT_UNLOCK_MS,
         Ok(Some(text)) if text.is_empty() => DEFAULT_UNLOCK_MS,
+        // A hex string counts milliseconds, as in the reference node.
         Ok(Some(_)) => params.index(2)? as u64,
-        // geth's form, which web3.js sends.
+        // A JSON number counts seconds, as in geth; web3.js sends this form.
         Err(_) => match params.value::<u32>(2, "a number of seconds")? {
             Some(seconds) => u64::from(seconds).saturating_mul(1_000),
             None => DEFAULT_UNLOCK_MS,

@@ -18,7 +18,7 @@ use crate::{
     types::json::{Data, Quantity, RpcTransaction},
 };
 
-/// The limit where there is no pool.
+/// The limit in modes without a pool.
 const NO_POOL: &[(Mode, &str)] =
     &[(Mode::Follow, "has no pool: always empty"), (Mode::Light, "has no pool: always empty")];
 
@@ -43,13 +43,13 @@ pub(super) const METHODS: &[Method] = &[
         "transactions by state, sender and nonce",
         "All transactions in the pool: pending ones can be mined, queued ones wait for earlier nonces.",
         |view, _| {
-            let mut room = Room::default();
-            let listed = lists(view, |waiting| room.fits(waiting).then(|| [content(waiting)]));
-            room.check()?;
+            let mut size = AnswerSize::default();
+            let listed = lists(view, |waiting| size.add(waiting).then(|| [content(waiting)]));
+            size.check()?;
             listed
         },
     )),
-    // Browser modules leave it out.
+    // Browser modules leave this method out, to be smaller.
     #[cfg(feature = "catalogue")]
     listing(read(
         "txpool_contentFrom",
@@ -76,32 +76,33 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 fn pending(view: &dyn View, _: Params<'_>) -> HandlerResult {
-    let (held, mut room) = (view.accounts(), Room::default());
+    let (accounts, mut size) = (view.accounts(), AnswerSize::default());
     let mut own = Vec::new();
     if let Some(pool) = view.pool() {
         pool.visit(PoolPart::Pending, &mut |waiting| {
             let WaitingTransaction { hash, sender, transaction, .. } = waiting;
-            if held.contains(&sender) && room.fits(&waiting) {
+            if accounts.contains(&sender) && size.add(&waiting) {
                 own.push(RpcTransaction::new(transaction, hash, sender, None));
             }
         });
     }
-    room.check()?;
+    size.check()?;
     done(&own, Level::Local)
 }
 
-/// The room of an answer for the data of transactions. Without it, all data would be written out before the answer is found to be
-/// too long.
+/// The bytes that the data of the listed transactions take in an answer, as hex. Without this count, all data would be copied
+/// before the answer is found to be too long.
 #[derive(Default)]
-struct Room(usize);
+struct AnswerSize(usize);
 
-impl Room {
-    /// Whether an answer has room for this transaction and those before.
-    fn fits(&mut self, waiting: &WaitingTransaction<'_>) -> bool {
+impl AnswerSize {
+    /// Adds a transaction. Returns whether the answer is still short enough.
+    fn add(&mut self, waiting: &WaitingTransaction<'_>) -> bool {
         self.0 = self.0.saturating_add(waiting.transaction.data.len().saturating_mul(2));
         self.0 <= MAX_RESPONSE
     }
 
+    /// An error if the answer is too long.
     fn check(&self) -> Result<(), RpcError> {
         if self.0 <= MAX_RESPONSE { Ok(()) } else { Err(RpcError::ResponseSize(MAX_RESPONSE)) }
     }
@@ -120,6 +121,7 @@ fn nonce(waiting: &WaitingTransaction<'_>) -> u64 {
     u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX)
 }
 
+/// The transactions of the pool, each as `show` gives it.
 fn lists<T: Serialize>(view: &dyn Pool, mut show: impl FnMut(&WaitingTransaction<'_>) -> T) -> HandlerResult {
     let mut listed = |part| {
         let mut listed = BySender::<T>::new();
@@ -137,12 +139,12 @@ fn lists<T: Serialize>(view: &dyn Pool, mut show: impl FnMut(&WaitingTransaction
 /// The lists of one sender. Each nonce has one transaction with all its fields, as in go-ethereum, which has defined the method.
 #[cfg(feature = "catalogue")]
 fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let (sender, mut room) = (params.address(0)?, Room::default());
+    let (sender, mut size) = (params.address(0)?, AnswerSize::default());
     let mut listed = |part| {
         let mut listed = BTreeMap::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
-                if waiting.sender == sender && room.fits(&waiting) {
+                if waiting.sender == sender && size.add(&waiting) {
                     let WaitingTransaction { hash, sender, transaction, .. } = waiting;
                     listed.insert(nonce(&waiting), RpcTransaction::new(transaction, hash, sender, None));
                 }
@@ -151,7 +153,7 @@ fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
         listed
     };
     let lists = PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) };
-    room.check()?;
+    size.check()?;
     done(&lists, Level::Local)
 }
 
@@ -189,6 +191,7 @@ fn content(waiting: &WaitingTransaction<'_>) -> PoolTransaction {
     }
 }
 
+/// A transaction as `txpool_inspect` shows it.
 fn summary(waiting: &WaitingTransaction<'_>) -> String {
     let transaction = waiting.transaction;
     alloc::format!(

@@ -46,9 +46,9 @@ pub(super) const METHODS: &[Method] = &[
 
 /// A transaction as an object or encoded, and the index of its block, from 0 on.
 #[derive(Deserialize)]
-struct Placed<'a>(#[serde(borrow)] &'a RawValue, #[serde(borrow)] &'a RawValue);
+struct TransactionInBlock<'a>(#[serde(borrow)] &'a RawValue, #[serde(borrow)] &'a RawValue);
 
-/// Why the blocks were not replaced.
+/// Why the blocks were not replaced. `DevChain::reorganise` needs an error type that a [`DevError`] converts to.
 struct NotReplaced(Failure);
 
 impl From<DevError> for NotReplaced {
@@ -59,10 +59,10 @@ impl From<DevError> for NotReplaced {
 
 fn reorganise(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let depth = u64_param(params, 0)?;
-    let placed: Vec<Placed<'_>> =
+    let given: Vec<TransactionInBlock<'_>> =
         params.value(1, "transactions with the indexes of their blocks")?.unwrap_or_default();
     let mut by_block = BTreeMap::<u64, Vec<&RawValue>>::new();
-    for Placed(transaction, index) in placed {
+    for TransactionInBlock(transaction, index) in given {
         let index = number(index)?;
         match u64::try_from(index) {
             Ok(index) if index < depth => by_block.entry(index).or_default().push(transaction),
@@ -78,6 +78,7 @@ fn reorganise(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     done(&(), Level::Local)
 }
 
+/// Sends a transaction, given as an object or encoded, to the pool.
 fn send(chain: &mut DevChain, given: &RawValue, now: u64) -> Result<(), Failure> {
     let (transaction, sender) = match serde_json::from_str::<String>(given.get()) {
         Ok(encoded) => signed::decode(&parse_data(&encoded)?, chain.view().network().chain_id)?,

@@ -1,4 +1,4 @@
-//! How the rows of development methods are written, and the reading of their parameters.
+//! The forms of the rows of development methods, and helpers that read their parameters and write their results.
 
 use alloc::{string::String, vec::Vec};
 
@@ -40,7 +40,7 @@ pub(super) const fn brief(row: Method) -> Method {
     Method { cost: BRIEF_COST, ..row }
 }
 
-/// The answer `null` of a method of anvil that does what hardhat's method does.
+/// Replaces a result by `null`: anvil answers `null` where hardhat's method of the same effect answers a boolean.
 pub(super) fn unit(output: HandlerResult) -> HandlerResult {
     output.and_then(|_| done(&(), Level::Local))
 }
@@ -56,6 +56,7 @@ pub(super) const fn read(
     Method::local(name, params, result, doc, handler).costs(5)
 }
 
+/// The development chain; an error if the node follows another chain.
 pub(super) fn chain(node: &mut dyn LocalNode) -> Result<&mut DevChain, RpcError> {
     node.dev().ok_or(RpcError::NeedsDevChain)
 }
@@ -71,6 +72,7 @@ pub(super) fn milliseconds(now: u64) -> u64 {
     now.saturating_mul(1000)
 }
 
+/// An address in lower-case hex with `0x`.
 pub(super) fn address(address: &Address) -> String {
     hex::encode_prefixed(address)
 }

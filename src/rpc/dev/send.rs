@@ -21,10 +21,11 @@ use crate::{
     types::{RawUint, Transaction},
 };
 
-/// The default gas limit of a transaction, as in the reference node. A transaction that is sent has more if it uses more.
+/// The gas limit of a transaction object without one, as in the reference node. Methods that send the transaction raise it to
+/// the gas that the transaction would use ([`to_send`]).
 const DEFAULT_GAS: u64 = 90_000;
 
-/// How long the caller waits for a block.
+/// How long the caller would wait for a block. The parameter is not read: the answer comes at once.
 const TIMEOUT: Param = optional("timeout", "QUANTITY, milliseconds");
 
 pub(super) const METHODS: &[Method] = &[
@@ -96,8 +97,8 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-/// The transaction object in the first parameter. Without a gas limit it gets what the transaction would use, where this is more
-/// than the reference node's default: few creations have enough with that. One that would fail gets the default, and fails.
+/// The transaction object in the first parameter, with the gas that the transaction would use if it states no gas limit: the
+/// reference node's default is too low for most contract creations. A transaction that would fail keeps the default, and fails.
 fn to_send<'a>(node: &mut dyn LocalNode, params: Params<'a>) -> Result<TransactionObject<'a>, Failure> {
     let object = object(params)?;
     let is_null = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get() == "null");
@@ -139,6 +140,7 @@ pub(super) fn submit(
     done(&alloc::format!("{hash}"), Level::Local)
 }
 
+/// `eth_sendRawTransaction` on a development chain.
 pub(in crate::rpc) fn send_raw(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let chain_id = chain.view().network().chain_id;
@@ -170,7 +172,7 @@ pub(super) struct TransactionObject<'a> {
     data: Option<String>,
     #[serde(default)]
     input: Option<String>,
-    /// The gas that the transaction would use; 0 if this was not looked at.
+    /// The gas that the transaction would use, as [`to_send`] has found; 0 if it was not computed.
     #[serde(skip)]
     used_gas: u64,
 }
@@ -186,7 +188,7 @@ pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
     object(params).ok()?.receiver().ok()?
 }
 
-/// Defaults of members that a transaction object does not have.
+/// The values of members that a transaction object does not have.
 pub(super) trait Defaults {
     fn chain_id(&self) -> u64;
 
@@ -199,14 +201,14 @@ pub(super) trait Defaults {
     fn gas(&self) -> Result<u64, Failure>;
 }
 
-/// The defaults of the reference node.
-struct OfNode<'a> {
+/// The defaults of transactions that the node signs or sends.
+struct NodeDefaults<'a> {
     chain: &'a DevChain,
     from: Address,
     used_gas: u64,
 }
 
-impl Defaults for OfNode<'_> {
+impl Defaults for NodeDefaults<'_> {
     fn chain_id(&self) -> u64 {
         self.chain.view().network().chain_id
     }
@@ -234,8 +236,10 @@ impl TransactionObject<'_> {
         self.to.as_deref().filter(|to| !to.is_empty()).map(parse_address).transpose()
     }
 
+    /// The transaction, signed with a key.
     pub(super) fn signed(&self, chain: &DevChain, key: &PrivateKey) -> Result<Transaction, Failure> {
-        let transaction = self.complete(&OfNode { chain, from: key.address(), used_gas: self.used_gas })?;
+        let defaults = NodeDefaults { chain, from: key.address(), used_gas: self.used_gas };
+        let transaction = self.complete(&defaults)?;
         let chain_id = chain.view().network().chain_id;
         Ok(key.sign_transaction(transaction, chain_id).ok_or(RpcError::Internal)?)
     }
@@ -243,7 +247,7 @@ impl TransactionObject<'_> {
     /// The transaction of an impersonated account. The signature is replaced by the account's address, so that
     /// transactions of different accounts have different hashes.
     fn unsigned(&self, chain: &DevChain, from: Address) -> Result<Transaction, Failure> {
-        let transaction = self.complete(&OfNode { chain, from, used_gas: self.used_gas })?;
+        let transaction = self.complete(&NodeDefaults { chain, from, used_gas: self.used_gas })?;
         let chain_id = chain.view().network().chain_id;
         Ok(mark_sender(transaction, from, chain_id).ok_or(RpcError::Internal)?)
     }

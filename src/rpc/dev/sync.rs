@@ -1,4 +1,5 @@
-//! Transactions that are sent and answered with their receipts (EIP-7966).
+//! `eth_sendTransactionSync` and `eth_sendRawTransactionSync`: the answer to a transaction is its receipt (EIP-7966). No call
+//! waits: a transaction that is not mined at once is an error with its hash.
 
 use alloy_primitives::{Address, Bytes};
 
@@ -21,14 +22,14 @@ const NOT_MINED: i32 = 4;
 /// The code for a transaction that waits for earlier ones of its sender.
 const NOT_READY: i32 = 5;
 
-/// Sends a transaction and returns its receipt. One that no block has at once is an error with its hash: it stays in the
-/// pool.
+/// Sends a transaction and returns its receipt. A transaction that is not mined at once stays in the pool, and the answer is an
+/// error with its hash.
 pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: Address) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let hash = transaction.hash();
     match chain.submit(transaction, from, now) {
         Ok(_) => {}
-        // The transaction stays in the pool, so its sender is told its hash.
+        // The transaction stays in the pool, so that the error below gives the sender its hash.
         Err(DevError::NotMined) if chain.pool().get(&hash).is_some() => {}
         Err(error) => return Err(not_sent(error).into()),
     }
@@ -62,7 +63,7 @@ pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: A
     done(&render::receipt(&*view, &header, &body, &receipts, index)?, Level::Local)
 }
 
-/// The error of a transaction that was not taken or that has failed.
+/// The JSON-RPC error of a transaction that the pool refused or that has failed in its block.
 pub(super) fn not_sent(error: DevError) -> RpcError {
     match error {
         DevError::Reverted { output: Some(data), .. } => {

@@ -1,5 +1,6 @@
-//! `ots_*`: what the explorer Otterscan asks for besides the usual methods (its docs/custom-jsonrpc.md, API level 8), and the
-//! method of Erigon by which its page tells a node that has them. The page writes numbers of blocks as JSON numbers.
+//! `ots_*`: the methods that the block explorer Otterscan calls besides the usual ones (its docs/custom-jsonrpc.md, API level 8),
+//! and `erigon_getHeaderByNumber`, by which its page recognizes a node with these methods. The page writes numbers of blocks as
+//! JSON numbers.
 
 mod search;
 
@@ -52,7 +53,7 @@ pub(super) const METHODS: &[Method] = &[
         &[THE_BLOCK],
         "header object or null",
         "As eth_getHeaderByNumber; the number of the block may be a JSON number.",
-        |view, params| raw::header(view, by_selector(view, params)?),
+        |view, params| raw::header(view, by_block_param(view, params)?),
     )
     .costs(5),
     Method::read(
@@ -70,7 +71,7 @@ pub(super) const METHODS: &[Method] = &[
         &[THE_BLOCK],
         "{block, issuance, totalFees} or null",
         "A block without its transactions, and its fees; Rootstock issues no coins.",
-        |view, params| details(view, by_selector(view, params)?),
+        |view, params| details(view, by_block_param(view, params)?),
     ),
     Method::read(
         "ots_getBlockDetailsByHash",
@@ -163,8 +164,8 @@ pub(super) const METHODS: &[Method] = &[
     .costs(100),
 ];
 
-/// The block of the first parameter, which may be a JSON number.
-fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
+/// The block that the first parameter names, which may be a JSON number.
+fn by_block_param(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
     find(view, &params.any_block(0)?)
 }
 
@@ -182,7 +183,7 @@ fn details(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
     verified(&json!({"block": block, "issuance": issuance, "totalFees": fees}))
 }
 
-/// A block object with these transactions, or without any.
+/// A block object with the number of its transactions, and with these transaction objects if there are any.
 fn block(view: &dyn View, header: &BlockHeader, transactions: Option<Value>) -> Result<Value, Failure> {
     let mut shown = to_value(render::block(view, header, false)?)?;
     let Value::Object(members) = &mut shown else { return Err(RpcError::Internal.into()) };
@@ -195,16 +196,16 @@ fn block(view: &dyn View, header: &BlockHeader, transactions: Option<Value>) -> 
 }
 
 fn transactions(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let small = |number: U256| usize::try_from(number).unwrap_or(usize::MAX);
-    let (page, size) = (small(params.number(1)?), small(params.number(2)?));
-    let Some(header) = by_selector(view, params)? else { return absent() };
+    let saturated = |number: U256| usize::try_from(number).unwrap_or(usize::MAX);
+    let (page, size) = (saturated(params.number(1)?), saturated(params.number(2)?));
+    let Some(header) = by_block_param(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
     let end = body.transactions().len().saturating_sub(page.saturating_mul(size));
     let (mut shown, mut outcomes) = (Vec::new(), Vec::new());
     for index in end.saturating_sub(size)..end {
         let mut transaction = to_value(render::transaction(view, &header, &body, index)?)?;
         if let Some(Value::String(input)) = transaction.get_mut("input") {
-            // The selector of the function.
+            // Only the selector of the function stays: `0x` and 4 bytes in hex.
             input.truncate(2 + 2 * 4);
         }
         shown.push(transaction);
@@ -219,31 +220,31 @@ fn transactions(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&json!({"fullblock": block(view, &header, Some(Value::Array(shown)))?, "receipts": outcomes}))
 }
 
-/// The lowest block after which an account is so; `None` if it is not so at the newest one. Some block below it is the last
-/// one before the change.
+/// The block after which an account begins to meet a condition, found by bisection; `None` if it does not meet the condition
+/// after the newest block. If the account has met and lost the condition several times, the result is one of these blocks.
 fn first_block(
     view: &dyn View,
     address: &Address,
-    is_so: impl Fn(&AccountState) -> bool,
+    condition: impl Fn(&AccountState) -> bool,
 ) -> Result<Option<BlockHeader>, Failure> {
     let at = |number: u64| -> Result<(BlockHeader, bool), Failure> {
         let header = require(view, &BlockParam::Number(Some(number), format!("{number:#x}")))?;
-        let found = is_so(&account(view, &header, address)?);
-        Ok((header, found))
+        let is_met = condition(&account(view, &header, address)?);
+        Ok((header, is_met))
     };
-    let (mut below, mut above) = (0, newest_answerable_height(view)?);
-    let (mut newest, holds) = at(above)?;
-    if !holds {
+    let (mut lowest, mut highest) = (0, newest_answerable_height(view)?);
+    let (mut found, is_met) = at(highest)?;
+    if !is_met {
         return Ok(None);
     }
-    while below < above {
-        let middle = below.midpoint(above);
+    while lowest < highest {
+        let middle = lowest.midpoint(highest);
         match at(middle)? {
-            (header, true) => (newest, above) = (header, middle),
-            (_, false) => below = middle.saturating_add(1),
+            (header, true) => (found, highest) = (header, middle),
+            (_, false) => lowest = middle.saturating_add(1),
         }
     }
-    Ok(Some(newest))
+    Ok(Some(found))
 }
 
 fn by_nonce(view: &dyn View, params: Params<'_>) -> HandlerResult {
@@ -251,7 +252,7 @@ fn by_nonce(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&found.as_ref().and_then(|(_, body, index)| body.hashes().get(*index)))
 }
 
-/// The block with the transaction of the sender and nonce that the parameters name, and its place there.
+/// The transaction of the sender and nonce that the parameters name: its block, the block's transactions, and its index.
 fn sent_with(
     view: &dyn View,
     params: Params<'_>,
@@ -261,11 +262,11 @@ fn sent_with(
         return Ok(None);
     };
     let body = view.body(&header)?;
-    let is_it = |(index, transaction): &(usize, &crate::types::Transaction)| {
+    let matches = |(index, transaction): &(usize, &crate::types::Transaction)| {
         transaction.nonce.value() == nonce
             && view.sender(&header.hash(), *index, transaction).is_ok_and(|found| found == sender)
     };
-    let index = body.transactions().iter().enumerate().find(is_it).map(|(index, _)| index);
+    let index = body.transactions().iter().enumerate().find(matches).map(|(index, _)| index);
     Ok(index.map(|index| (header, body, index)))
 }
 
@@ -280,13 +281,13 @@ fn creator(view: &dyn View, params: Params<'_>) -> HandlerResult {
         return verified(&());
     };
     let traces = traces(view, &header, Tracer::CALLS, None)?;
-    let creations = traces.iter().flat_map(|trace| kept(trace).map(move |(_, node)| (trace, node)));
-    let created = creations.filter(|(_, node)| {
-        let made = node.close.as_ref().and_then(|close| close.created);
-        made == Some(address)
+    let entries = traces.iter().flat_map(|trace| not_undone(trace).map(move |(_, node)| (trace, node)));
+    let creations = entries.filter(|(_, node)| {
+        let created = node.close.as_ref().and_then(|close| close.created);
+        created == Some(address)
     });
-    // A contract that was destroyed in the same block before is not the one that is there after it.
-    let last = created.filter_map(|(trace, node)| Some((trace.hash(), node.frame()?.from))).last();
+    // If the address was created, destroyed and created again in this block, the last creation made the present contract.
+    let last = creations.filter_map(|(trace, node)| Some((trace.hash(), node.frame()?.from))).last();
     verified(&last.map(|(hash, creator)| Created { hash, creator }))
 }
 
@@ -304,8 +305,8 @@ fn of_trace<T: Serialize>(
     Ok(verified(&traces.first().map(show))?.about(&header))
 }
 
-/// The entries that are not undone, each with its depth.
-fn kept(trace: &TransactionTrace) -> impl Iterator<Item = (usize, &TraceNode)> {
+/// The entries that no failure has undone, each with its depth.
+fn not_undone(trace: &TransactionTrace) -> impl Iterator<Item = (usize, &TraceNode)> {
     let calls = trace.calls.iter();
     calls.flat_map(|calls| {
         let entries = calls.nodes.iter().enumerate();
@@ -313,6 +314,7 @@ fn kept(trace: &TransactionTrace) -> impl Iterator<Item = (usize, &TraceNode)> {
     })
 }
 
+/// The number of entries around an entry; 0 for that of the transaction.
 fn depth(trace: &TransactionTrace, node: &TraceNode) -> usize {
     let (mut depth, mut at) = (0_usize, node.parent);
     while let Some(parent) = at {
@@ -324,6 +326,7 @@ fn depth(trace: &TransactionTrace, node: &TraceNode) -> usize {
 
 #[derive(Serialize)]
 struct Operation {
+    /// 0 for a transfer, 1 for a destruction, 2 for CREATE, 3 for CREATE2.
     #[serde(rename = "type")]
     kind: u8,
     from: Address,
@@ -331,8 +334,9 @@ struct Operation {
     value: Quantity,
 }
 
+/// The transfers, destructions and creations inside a transaction, in order.
 fn operations(trace: &TransactionTrace) -> Vec<Operation> {
-    let inner = kept(trace).filter(|(depth, _)| *depth > 0);
+    let inner = not_undone(trace).filter(|(depth, _)| *depth > 0);
     let operation = |(_, node): (usize, &TraceNode)| {
         let (kind, from, to, value) = match &node.action {
             TraceAction::Destruction { contract, beneficiary, balance } => {
@@ -353,9 +357,11 @@ fn operations(trace: &TransactionTrace) -> Vec<Operation> {
     inner.filter_map(operation).collect()
 }
 
+/// The data with which a transaction reverted; empty if it did not revert.
 fn revert_data(trace: &TransactionTrace) -> alloy_primitives::Bytes {
     let root = trace.calls.as_ref().and_then(|calls| calls.nodes.first());
     let close = root.and_then(|root| root.close.as_ref());
+    // `Some(None)` is a revert, `Some(Some(_))` a halt.
     close.filter(|close| close.failure == Some(None)).map(|close| close.output.clone()).unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! `ots_searchTransactionsBefore` and `ots_searchTransactionsAfter`: the transactions in which an address takes part.
 //!
-//! No index has inner calls, so blocks are executed again, up to a limit for each request.
+//! An address also takes part through inner calls, which no index of this client has. Therefore the search executes blocks
+//! again, up to a limit for each request.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -22,18 +23,22 @@ use crate::{
     types::json::Quantity,
 };
 
-/// Most blocks of one search. Those without transactions other than REMASC's are only looked at.
+/// Most blocks of one search; the documentation of the methods states the number. Blocks whose only transaction is that which
+/// calls REMASC (it pays miners, last in each block) are not executed.
 const MAX_BLOCKS: u64 = 10_000;
 
-/// Most transactions after which a page ends, whatever its request says: all of them are in memory at once.
+/// Most transactions after which a page ends, even if the request allows more. All transactions of a page are in memory at once.
 const MAX_PAGE: usize = 100;
 
-type Found = (BlockHeader, Arc<VerifiedBody>, usize);
+/// A transaction, as its block, the block's transactions, and its index among them.
+type FoundTransaction = (BlockHeader, Arc<VerifiedBody>, usize);
 
-/// The results of a search, in its order, and whether it came to the end of the chain.
+/// The results of a search.
 #[derive(Default)]
 struct SearchPage {
-    found: Vec<Found>,
+    /// The transactions, in the order of the search.
+    found: Vec<FoundTransaction>,
+    /// Whether the search came to the last block in its direction.
     ended: bool,
 }
 
@@ -55,6 +60,7 @@ pub(super) fn after(view: &dyn View, params: Params<'_>) -> HandlerResult {
     show(view, page.found, page.ended, block == 0)
 }
 
+/// The address, the number of the block, and the size of the page, which has at least one transaction.
 fn read(params: Params<'_>) -> Result<(Address, u64, usize), Failure> {
     let block = params.number(1)?.saturating_to();
     let size: U256 = params.number(2)?;
@@ -75,27 +81,28 @@ fn search(
             return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
         }
         if page.found.len() >= size || searched == max {
-            return full(page, missing, max);
+            return checked(page, missing, max);
         }
         match of_block(view, number, address) {
-            // Later blocks are tried too, so that all missing facts are requested together.
+            // The search goes on after missing facts, so that those of all blocks are requested together.
             Err(Failure::Stop(Stop::Missing(facts))) => missing.extend(facts),
-            // For example where states are no longer kept: what was found up to there is a page.
+            // A refused block, such as one whose state is no longer kept, ends the page if it has transactions.
             Err(Failure::Stop(Stop::Refused(_))) if !page.found.is_empty() => {
-                return full(page, missing, max);
+                return checked(page, missing, max);
             }
             found => page.found.extend(found?),
         }
     }
     page.ended = true;
-    full(page, missing, u64::MAX)
+    checked(page, missing, max)
 }
 
-fn full(page: SearchPage, missing: Facts, max: u64) -> Result<SearchPage, Failure> {
+/// The page, unless facts are missing, or the search ended after `max` blocks without a transaction.
+fn checked(page: SearchPage, missing: Facts, max: u64) -> Result<SearchPage, Failure> {
     if !missing.is_empty() {
         return Err(Failure::Stop(Stop::Missing(missing)));
     }
-    // Without a transaction there is no place from which to ask on.
+    // The caller continues from the block of the last transaction of a page, so that an empty page cannot be continued.
     if page.found.is_empty() && !page.ended {
         return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
     }
@@ -103,9 +110,10 @@ fn full(page: SearchPage, missing: Facts, max: u64) -> Result<SearchPage, Failur
 }
 
 /// The transactions of a block in which the address takes part.
-fn of_block(view: &dyn View, number: u64, address: &Address) -> Result<Vec<Found>, Failure> {
+fn of_block(view: &dyn View, number: u64, address: &Address) -> Result<Vec<FoundTransaction>, Failure> {
     let Some(header) = view.header_by_number(number)? else { return Ok(Vec::new()) };
     let body = view.body(&header)?;
+    // The only transaction calls REMASC.
     if body.transactions().len() <= 1 {
         return Ok(Vec::new());
     }
@@ -119,12 +127,13 @@ fn of_block(view: &dyn View, number: u64, address: &Address) -> Result<Vec<Found
     Ok(indices.map(|index| (header.clone(), body.clone(), index)).collect())
 }
 
+/// Whether an address is the sender of a transaction, or takes part in one of its calls.
 fn mentions(trace: &TransactionTrace, address: &Address) -> bool {
     let nodes = trace.calls.iter().flat_map(|calls| calls.nodes.iter());
-    trace.sender == *address || nodes.into_iter().any(|node| names(node, address))
+    trace.sender == *address || nodes.into_iter().any(|node| entry_mentions(node, address))
 }
 
-fn names(node: &TraceNode, address: &Address) -> bool {
+fn entry_mentions(node: &TraceNode, address: &Address) -> bool {
     let created = node.close.as_ref().and_then(|close| close.created);
     created == Some(*address)
         || match &node.action {
@@ -135,8 +144,9 @@ fn names(node: &TraceNode, address: &Address) -> bool {
         }
 }
 
-/// The page, the newest transactions first, also those of one block, as in Erigon and anvil.
-fn show(view: &dyn View, mut found: Vec<Found>, first: bool, last: bool) -> HandlerResult {
+/// The page as an answer: the newest transactions first, also among those of one block, as in Erigon and anvil. `first` and
+/// `last` tell whether the page has the newest and the oldest transaction of the address.
+fn show(view: &dyn View, mut found: Vec<FoundTransaction>, first: bool, last: bool) -> HandlerResult {
     found.sort_by_key(|(header, _, index)| core::cmp::Reverse((header.number, *index)));
     let (mut transactions, mut outcomes) = (Vec::new(), Vec::new());
     for (header, body, index) in &found {
