@@ -1,5 +1,5 @@
-//! Requests that go to several upstreams at once: transactions to forward and, where the host allows it, requests
-//! whose answers cannot be proven.
+//! Requests that a session sends to upstreams in place of running a handler: transactions to forward, requests to an upstream
+//! that is the auxiliary source and, where the host allows it, requests whose answers cannot be proven.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
@@ -27,33 +27,37 @@ use crate::{
     types::Asker,
 };
 
-/// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
+/// Most upstreams that a transaction is forwarded to. Further ones would not make it reach miners sooner.
 const MAX_SENDS: usize = 4;
 
-/// Most upstreams that are asked for an unproven answer.
+/// Most upstreams that are asked for an unproven answer. The limit bounds the requests that one call causes.
 const MAX_ASKED: usize = 16;
 
-/// Depth of nesting down to which responses are compared by meaning.
+/// Depth of nesting down to which responses are compared by meaning. The comparison is recursive, so that the limit bounds its
+/// stack; objects of blocks and receipts are nested less.
 const MAX_NESTED: usize = 16;
 
 /// Longest responses, in bytes, that are compared by meaning: during the comparison the members of an object take
 /// many times the memory of their text, and a response may have megabytes.
 const MAX_COMPARED: usize = 1024 * 1024;
 
-/// A request that is sent to several upstreams at once.
+/// One request that is sent to several upstreams at once.
 #[derive(Debug)]
 pub(super) struct UpstreamPoll {
     /// Index of the call in its message.
     pub(super) member: usize,
     kind: PollKind,
     request: UpstreamRequest,
+    /// The upstreams, by number, best first.
     pub(super) upstreams: Vec<usize>,
 }
 
+/// How the responses become an answer.
 #[derive(Debug)]
 enum PollKind {
+    /// A transaction to forward: one upstream that accepts it is enough.
     Send(SentTransaction),
-    /// The response on which this many upstreams of different domains agree; without agreement, this error.
+    /// The answer is the response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),
     /// A request to the upstream that is the host's auxiliary source.
     Auxiliary(EvaluateResponse),
@@ -68,7 +72,8 @@ pub(super) enum PollOutcome {
 }
 
 impl UpstreamPoll {
-    /// Forwards a transaction. It is decoded and its sender recovered for this chain before any upstream sees it.
+    /// Forwards the transaction of a request. No upstream sees a transaction that does not decode or whose signature is not for
+    /// this chain.
     ///
     /// # Errors
     /// Why the transaction is invalid, or that there is no upstream.
@@ -102,8 +107,8 @@ impl UpstreamPoll {
         Self { member, kind: PollKind::Auxiliary(evaluate), request, upstreams }
     }
 
-    /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
-    /// request names the pinned block.
+    /// Asks upstreams for the answer to a request that was refused because it cannot be proven, if the host accepts unproven
+    /// answers. The request to upstreams names the pinned block instead of a tag.
     ///
     /// # Errors
     /// The refusal, if upstreams are not asked.
@@ -119,13 +124,14 @@ impl UpstreamPoll {
             UnprovenPolicy::Trust => Some(1),
         };
         let without_proof = refusal.lacks_proof();
-        let asked = Some(request.row);
-        let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
-        // Only this host knows its filters.
-        let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
-        let asked =
-            asked.and_then(|row| Some(UpstreamRequest::new(row.name, request.pinned_params(pinned)?)));
-        let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
+        // Upstreams have neither the methods of Rootlight nor the filters of this host.
+        let row = Some(request.row).filter(|row| {
+            let is_read = matches!(row.handler, Handler::Read(_));
+            row.level == Level::Verified && row.namespace() != "rootlight" && is_read
+        });
+        let upstream_request =
+            row.and_then(|row| Some(UpstreamRequest::new(row.name, request.pinned_params(pinned)?)));
+        let (Some(wanted), Some(upstream_request), true) = (wanted, upstream_request, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
         let upstreams: Vec<usize> = healthy_upstreams(pinned).take(MAX_ASKED).collect();
@@ -133,10 +139,10 @@ impl UpstreamPoll {
             return Err(RpcError::Refused(refusal));
         }
         let kind = PollKind::Agree(wanted, RpcError::Refused(refusal));
-        Ok(Self { member, kind, request: asked, upstreams })
+        Ok(Self { member, kind, request: upstream_request, upstreams })
     }
 
-    /// The request to the auxiliary source, if it is one.
+    /// The request, if it goes to the auxiliary source.
     pub(super) fn auxiliary_request(&self) -> Option<&UpstreamRequest> {
         matches!(self.kind, PollKind::Auxiliary(_)).then_some(&self.request)
     }
@@ -146,17 +152,18 @@ impl UpstreamPoll {
         self.upstreams.iter().for_each(|upstream| round.add(*upstream, None, &self.request));
     }
 
-    /// Takes one response for each upstream, and evaluates them.
-    pub(super) fn count(
+    /// Takes one response for each upstream from `responses`, and evaluates them. Returns the index of the call in its message,
+    /// and how the poll ended.
+    pub(super) fn evaluate_responses(
         self,
-        answers: &mut impl Iterator<Item = UpstreamResponse>,
+        responses: &mut impl Iterator<Item = UpstreamResponse>,
         pinned: &PinnedHead,
-        seen: &mut Vec<Observation>,
+        observations: &mut Vec<Observation>,
     ) -> (usize, PollOutcome) {
-        let answered: Vec<(usize, UpstreamResponse)> = self.upstreams.into_iter().zip(answers).collect();
-        let counted = match self.kind {
+        let answered: Vec<(usize, UpstreamResponse)> = self.upstreams.into_iter().zip(responses).collect();
+        let outcome = match self.kind {
             PollKind::Send(transaction) => {
-                let outcome = sent(transaction.hash, &self.request, &answered, (pinned, seen));
+                let outcome = sent(transaction.hash, &self.request, &answered, (pinned, observations));
                 let sent = outcome.is_ok().then_some(transaction);
                 PollOutcome::Sent(outcome, sent)
             }
@@ -170,14 +177,14 @@ impl UpstreamPoll {
                 PollOutcome::Answer(AuxiliaryAnswer::Whole(agreed.ok_or(refusal)))
             }
         };
-        (self.member, counted)
+        (self.member, outcome)
     }
 }
 
-/// Upstreams that are not resting, best first; all upstreams if all rest.
+/// Upstreams that do not rest after a failure, best first; all upstreams if all of them rest.
 fn healthy_upstreams(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
-    let all = pinned.roster().iter().all(|upstream| pinned.rests(*upstream));
-    pinned.roster().iter().copied().filter(move |upstream| all || !pinned.rests(*upstream))
+    let all_rest = pinned.roster().iter().all(|upstream| pinned.rests(*upstream));
+    pinned.roster().iter().copied().filter(move |upstream| all_rest || !pinned.rests(*upstream))
 }
 
 impl Request {
@@ -187,7 +194,7 @@ impl Request {
         let mut params: Vec<String> = self.values().iter().map(|value| value.get().into()).collect();
         for (index, param) in self.row.params.iter().enumerate() {
             let given = params.get(index).map_or("null", String::as_str);
-            let about = match param.kind {
+            let pinned_param = match param.kind {
                 "BLOCK" => pinned_block(given, self.row.takes_hash, pinned.chain()?)?,
                 "LOG_FILTER" => {
                     let chain = pinned.chain()?;
@@ -197,8 +204,9 @@ impl Request {
             };
             let count = params.len();
             match params.get_mut(index) {
-                Some(param) => *param = about,
-                None if index == count => params.push(about),
+                Some(param) => *param = pinned_param,
+                // A missing block parameter means the newest block, which must be named too.
+                None if index == count => params.push(pinned_param),
                 None => return None,
             }
         }
@@ -206,11 +214,11 @@ impl Request {
     }
 }
 
-/// A block of the pinned chain as a parameter: its hash if the method takes one and the block is known, else its
-/// number.
+/// The block that a parameter names on the pinned chain, as a parameter: its hash if the method takes one (`by_hash`) and the
+/// chain has the header, else its number. `None` if the parameter does not parse.
 fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String> {
     let head = chain.head().number;
-    let below = |blocks: u64| head.saturating_sub(blocks);
+    let at_depth = |depth: u64| head.saturating_sub(depth);
     let param = match given {
         "null" => BlockParam::Latest,
         given => tag_in_any_case(any_block_param(from_str(given).ok()?)).ok()?,
@@ -218,24 +226,25 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
     let hash = |hash: &B256| format!(r#"{{"blockHash":"{hash}","requireCanonical":"true"}}"#);
     let number = match param {
         BlockParam::Latest | BlockParam::Pending => head,
-        BlockParam::Safe => below(SAFE_DEPTH),
-        BlockParam::Finalized => below(FINALIZED_DEPTH),
+        BlockParam::Safe => at_depth(SAFE_DEPTH),
+        BlockParam::Finalized => at_depth(FINALIZED_DEPTH),
         BlockParam::Earliest => 0,
         BlockParam::Number(number, _) => number?,
-        BlockParam::Hash { hash: asked, .. } if by_hash => return Some(hash(&asked)),
+        BlockParam::Hash { hash: given, .. } if by_hash => return Some(hash(&given)),
         BlockParam::Hash { .. } => return Some(given.into()),
     };
-    let known = chain.by_number(number).filter(|_| by_hash);
-    Some(known.map_or_else(|| format!("\"{number:#x}\""), |header| hash(&header.hash())))
+    let header = chain.by_number(number).filter(|_| by_hash);
+    Some(header.map_or_else(|| format!("\"{number:#x}\""), |header| hash(&header.hash())))
 }
 
-/// The hash of the transaction if any upstream has accepted it; else the error of the best upstream. Only a caller says
-/// that the transaction can be taken, so silence is a fault only if another upstream took it.
+/// The hash of a forwarded transaction if any upstream has accepted it. Otherwise an error: the first one that a node has
+/// answered, else the first failed connection. A missing response counts against an upstream only if another one has accepted
+/// the transaction, because only that shows that the transaction is valid.
 fn sent(
     hash: B256,
     request: &UpstreamRequest,
     answered: &[(usize, UpstreamResponse)],
-    (pinned, seen): (&PinnedHead, &mut Vec<Observation>),
+    (pinned, observations): (&PinnedHead, &mut Vec<Observation>),
 ) -> Outcome {
     let (mut taken, mut error, mut silent) = (false, None, Vec::new());
     for (upstream, answer) in answered {
@@ -243,20 +252,22 @@ fn sent(
             |cause| Observation { upstream: *upstream, request: request.clone(), outcome: Err(cause) };
         match answer {
             answer if has_taken(hash, answer) => taken = true,
-            Ok(_) => seen.push(observation(Cause::Refuted("another hash than the transaction's".into()))),
+            Ok(_) => {
+                observations.push(observation(Cause::Refuted("another hash than the transaction's".into())))
+            }
             Err(failure) => {
                 if matches!(failure, RequestFailure::Transport(_)) {
                     silent.push(observation(Cause::Call(failure.clone())));
                 }
-                let worse = matches!(failure, RequestFailure::Rpc { .. });
-                if error.is_none() || (worse && !matches!(error, Some((RequestFailure::Rpc { .. }, _)))) {
+                let is_answer = matches!(failure, RequestFailure::Rpc { .. });
+                if error.is_none() || (is_answer && !matches!(error, Some((RequestFailure::Rpc { .. }, _)))) {
                     error = Some((failure.clone(), pinned.told_name(*upstream)));
                 }
             }
         }
     }
     if taken {
-        seen.append(&mut silent);
+        observations.append(&mut silent);
         return Ok(serde_json::value::to_raw_value(&hash)?);
     }
     let refuted = || (RequestFailure::Malformed("another hash than the transaction's"), pinned.told_names());
@@ -270,21 +281,23 @@ fn agreement(
     answered: &[(usize, UpstreamResponse)],
     pinned: &PinnedHead,
 ) -> Option<alloc::boxed::Box<RawValue>> {
-    let mut said: Vec<(&RawValue, Vec<&str>)> = Vec::new();
+    // The different responses, each with the domains of the upstreams that gave it.
+    let mut groups: Vec<(&RawValue, Vec<&str>)> = Vec::new();
     for (upstream, answer) in answered {
         let Ok(raw) = answer else { continue };
         let name = pinned.upstream_name(*upstream).unwrap_or_default();
         let domain = domain(name);
-        match said.iter_mut().find(|(known, _)| is_same(known, raw, MAX_NESTED)) {
+        match groups.iter_mut().find(|(response, _)| is_same(response, raw, MAX_NESTED)) {
             Some((_, domains)) if domains.contains(&domain) => {}
             Some((_, domains)) => domains.push(domain),
-            None => said.push((raw, alloc::vec![domain])),
+            None => groups.push((raw, alloc::vec![domain])),
         }
     }
-    // With two such groups of different responses there is no agreement.
-    let mut enough = said.iter().filter(|(_, domains)| domains.len() >= wanted);
-    let first = enough.next()?;
-    (wanted == 1 || enough.next().is_none()).then(|| alloc::borrow::ToOwned::to_owned(first.0))
+    // Two large enough groups of different responses are no agreement, unless one upstream is enough: then the best one's
+    // response, which is first, counts.
+    let mut large = groups.iter().filter(|(_, domains)| domains.len() >= wanted);
+    let first = large.next()?;
+    (wanted == 1 || large.next().is_none()).then(|| alloc::borrow::ToOwned::to_owned(first.0))
 }
 
 /// Whether two responses mean the same: the order of an object's members and white space do not count, numbers must
@@ -293,19 +306,20 @@ fn agreement(
 fn is_same(one: &RawValue, other: &RawValue, depth: usize) -> bool {
     type RawMembers<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
     let (one, other) = (one.get(), other.get());
-    let closer = one != other && one.len().max(other.len()) <= MAX_COMPARED;
-    let Some(below) = depth.checked_sub(1).filter(|_| closer) else { return one == other };
+    let by_meaning = one != other && one.len().max(other.len()) <= MAX_COMPARED;
+    let Some(depth_below) = depth.checked_sub(1).filter(|_| by_meaning) else { return one == other };
     if let (Ok(one), Ok(other)) = (from_str::<RawMembers<'_>>(one), from_str::<RawMembers<'_>>(other)) {
         let same = |((name, value), (other_name, other)): ((&_, &&RawValue), (&_, &&RawValue))| {
-            name == other_name && is_same(value, other, below)
+            name == other_name && is_same(value, other, depth_below)
         };
         return one.len() == other.len() && one.iter().zip(&other).all(same);
     }
     match (from_str::<Vec<&RawValue>>(one), from_str::<Vec<&RawValue>>(other)) {
         (Ok(one), Ok(other)) => {
-            one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_same(one, other, below))
+            one.len() == other.len()
+                && one.iter().zip(&other).all(|(one, other)| is_same(one, other, depth_below))
         }
-        // Characters of a string may be escaped.
+        // Equal strings may differ in their escapes.
         _ => {
             matches!((from_str::<Cow<'_, str>>(one), from_str::<Cow<'_, str>>(other)), (Ok(one), Ok(other)) if one == other)
         }
@@ -319,6 +333,7 @@ fn domain(name: &str) -> &str {
     let host = name.split_once("://").map_or(name, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    // An IPv6 address is in brackets. Otherwise a port may follow.
     let bare = if host.starts_with('[') {
         host.split_once(']').map_or(host, |(address, _)| address)
     } else {
@@ -326,9 +341,9 @@ fn domain(name: &str) -> &str {
     };
     let bare = bare.trim_end_matches('.');
     let mut dots = bare.rmatch_indices('.');
-    let digits = bare.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_ipv4 = bare.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
     match (dots.next(), dots.next()) {
-        (Some(_), Some((second, _))) if !digits => bare.get(second.saturating_add(1)..).unwrap_or(bare),
+        (Some(_), Some((second, _))) if !is_ipv4 => bare.get(second.saturating_add(1)..).unwrap_or(bare),
         _ => bare,
     }
 }

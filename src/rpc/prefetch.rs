@@ -1,8 +1,8 @@
-//! Prefetch: requests the witness of a call, or the state that earlier calls to the same contract read, before a run
-//! misses it.
+//! Prefetch: when the first run of a call misses state, a session requests the witness of the call, or the state that earlier
+//! calls to the same contract read, besides what the run has missed.
 //!
 //! A prefetch only saves rounds. An answer always comes from a run that found every fact it read, so that a wrong
-//! prefetch cannot make it wrong.
+//! prefetch cannot make an answer wrong.
 
 use alloc::{format, vec::Vec};
 
@@ -17,10 +17,11 @@ use crate::{
     types::BlockRef,
 };
 
-/// Longest message, in bytes of JSON, that is sent to an upstream to request its witness.
+/// Longest call, in bytes of JSON, that is sent to an upstream to request its witness. For longer ones the upload may take
+/// longer than the rounds that a witness saves.
 const MAX_MESSAGE: usize = 256 * 1024;
 
-/// The prefetched facts of a request. A prefetch that fails is not repeated.
+/// The prefetches that were made for a request. None is repeated, also if it failed.
 #[derive(Debug, Default)]
 pub(super) struct Prefetched {
     /// Blocks for whose state a witness was requested.
@@ -41,26 +42,30 @@ struct CallState {
 /// A request whose run misses state.
 pub(super) struct Prefetch<'a> {
     request: &'a Request,
+    /// The missing facts.
     facts: &'a Facts,
-    run: Option<CallState>,
+    /// The block and contract, if the request runs a single call of a contract.
+    call_state: Option<CallState>,
 }
 
 impl<'a> Prefetch<'a> {
     pub(super) fn new(request: &'a Request, facts: &'a Facts) -> Self {
-        Self { request, facts, run: run(request, facts) }
+        Self { request, facts, call_state: call_state(request, facts) }
     }
 
-    /// Requests the witness of the call from an upstream that offers them. Returns whether the witnesses cover
-    /// everything that is missing, so that nothing else needs to be fetched in this round. Each state is asked about
-    /// once.
+    /// Adds fetches of the witness of the call, for each block whose state is missing, from an upstream that may give witnesses.
+    /// Returns whether the witnesses cover everything that is missing, so that nothing else needs to be fetched in this
+    /// round. `requested` are the blocks for which a witness was requested before; none is requested twice.
     pub(super) fn witness(
         &self,
         pinned: &PinnedHead,
-        asked: &mut Vec<B256>,
+        requested: &mut Vec<B256>,
         fetches: &mut Vec<Fetch>,
     ) -> bool {
-        let Some((upstream, sure)) = pinned.witness_from() else { return false };
+        // `gives_witnesses`: the upstream has given some before. Otherwise the missing facts are fetched too.
+        let Some((upstream, gives_witnesses)) = pinned.witness_from() else { return false };
         let mut covered = true;
+        // Facts are sorted, so that those of one block follow each other.
         let mut last = None;
         for fact in self.facts {
             let block = match fact {
@@ -69,14 +74,15 @@ impl<'a> Prefetch<'a> {
                 _ => continue,
             };
             last = Some(block);
-            let target = self.target(&block, pinned).filter(|_| !asked.contains(&block.hash));
-            asked.push(block.hash);
+            let target = self.target(&block, pinned).filter(|_| !requested.contains(&block.hash));
+            requested.push(block.hash);
             covered &= target.is_some();
             fetches.extend(target.map(|target| Fetch::new(UpstreamFetch::new(target), &[upstream])));
         }
-        sure && covered && last.is_some()
+        gives_witnesses && covered && last.is_some()
     }
 
+    /// The witness of the request on the state after a block; `None` if its run has no witness.
     fn target(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
         match self.request.row.runs {
             Runs::Call | Runs::WatchedCall => self.call(block),
@@ -84,13 +90,14 @@ impl<'a> Prefetch<'a> {
             #[cfg(feature = "local")]
             Runs::Block => self.block(block, pinned),
             _ => {
+                // Without the feature `local`, nothing else uses the parameter.
                 let _ = pinned;
                 None
             }
         }
     }
 
-    /// A block runs on the state of its parent.
+    /// The witness of a block that is executed again. `block` is its parent, on whose state it runs.
     #[cfg(feature = "local")]
     fn block(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
         let child = pinned.chain()?.by_number(block.number.checked_add(1)?)?;
@@ -100,7 +107,7 @@ impl<'a> Prefetch<'a> {
         (child.parent_hash == block.hash).then_some(target)
     }
 
-    /// Several messages read what a simulation of them reads.
+    /// The witness of several calls: that of a simulation of the same calls, which reads the same state.
     #[cfg(feature = "local")]
     fn calls(&self, block: &BlockRef) -> Option<FetchTarget> {
         let calls = as_simulation(self.request.row, self.request.values())?;
@@ -115,10 +122,11 @@ impl<'a> Prefetch<'a> {
         self.call(block)
     }
 
+    /// The witness of a single call, or of the simulation in the first parameter.
     fn call(&self, block: &BlockRef) -> Option<FetchTarget> {
         let mut values = self.request.values().iter().map(|value| value.get());
         let mut params = format!(r#"[{},{{"blockHash":"{}"}}"#, values.next().unwrap_or("{}"), block.hash);
-        // The overrides follow the block.
+        // The second value, the block, is replaced by its hash. The overrides follow it.
         for overrides in values.skip(1) {
             params.extend([",", overrides]);
         }
@@ -127,26 +135,26 @@ impl<'a> Prefetch<'a> {
         is_short.then_some(FetchTarget::Witness { block: *block, method: "rootlight_getWitness", params })
     }
 
-    /// Adds state that earlier calls to the contract with the same data read, and state that calls with different data
-    /// had in common, except what is already proven for this block.
-    pub(super) fn add_touched_before(&self, to: &mut Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) {
-        let Some(CallState { block, contract, data }) = self.run else { return };
+    /// Adds to `facts` the state that earlier calls to the contract with the same data read, and the state that calls with
+    /// different data had in common, except state that is already proven for this block.
+    pub(super) fn add_touched_before(&self, facts: &mut Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) {
+        let Some(CallState { block, contract, data }) = self.call_state else { return };
         let header = pinned.chain().and_then(|chain| chain.by_number(block.number));
         let state = header
             .filter(|header| header.hash() == block.hash)
             .map(|header| TrieState::new(*known, header.state_root));
-        let open = |key: &StateKey| match (&state, key) {
+        let is_unproven = |key: &StateKey| match (&state, key) {
             (Some(state), StateKey::Account(address)) => state.account(address).is_err(),
             (Some(state), StateKey::Storage(address, slot)) => state.storage(address, slot).is_err(),
             _ => true,
         };
-        to.extend(known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)));
+        facts.extend(known.touched(contract, data).filter(is_unproven).map(|key| Fact::State(block, key)));
     }
 
     /// Records which accounts and storage cells the call reads, for later calls. Code needs no record: it is cached
     /// by its hash.
     pub(super) fn touch(&self, touched: &mut Vec<TouchedKey>) {
-        let Some(CallState { contract, data, .. }) = self.run else { return };
+        let Some(CallState { contract, data, .. }) = self.call_state else { return };
         touched.extend(self.facts.iter().filter_map(|fact| match fact {
             Fact::State(_, key @ (StateKey::Account(_) | StateKey::Storage(..))) => {
                 Some(TouchedKey { contract, key: *key, data: Some(data) })
@@ -156,7 +164,8 @@ impl<'a> Prefetch<'a> {
     }
 }
 
-fn run(request: &Request, facts: &Facts) -> Option<CallState> {
+/// The block and contract of a request that runs a single call of a contract and misses state.
+fn call_state(request: &Request, facts: &Facts) -> Option<CallState> {
     let state = |fact: &Fact| match fact {
         Fact::State(block, _) => Some(*block),
         _ => None,

@@ -17,7 +17,7 @@ use super::{
     error::RpcError,
     message::{Call, Message, MessageEntry, MessageForm},
     method::{BRIEF_COST, Effect, Handler, Method, PageAccess},
-    reply::{Marks, Reply, Response, weight},
+    reply::{Marks, Reply, Response, outcome_bytes},
     request::Request,
     table,
 };
@@ -26,13 +26,14 @@ use crate::engine::Refusal;
 #[cfg(all(feature = "light", feature = "local"))]
 use crate::types::BlockRef;
 
-/// Most bytes of the results of an attempt: they are kept while the rest of the message waits for its turn.
+/// Most bytes of the results of an attempt. They stay in memory while the rest of the message waits to be run.
 #[cfg(feature = "local")]
 const MAX_BEGUN: usize = 64 << 10;
 
 /// The requests of a message, each with its state.
 #[derive(Debug)]
 pub struct MessageProgress {
+    /// The members of the message, in order; only one if it is no batch.
     pub(super) members: Vec<RequestProgress>,
     kind: MessageForm,
     /// Bytes of the finished results.
@@ -40,43 +41,48 @@ pub struct MessageProgress {
     caller: Arc<Caller>,
 }
 
+/// A request of a message, and what is known of its answer.
 #[derive(Debug)]
 pub(super) struct RequestProgress {
     id: Id,
     /// The method, if it exists and may be called.
     row: Option<&'static Method>,
     pub(super) state: RequestState,
-    /// The effects for the host.
+    /// The effect that the host acts on.
     effect: Option<Effect>,
-    /// The marks beside the answer.
+    /// The marks of the answer.
     pub(super) marks: Marks,
-    /// The part of the answer that is known; the state has the request for the rest.
+    /// The part of the answer that the auxiliary source has given; the state then has the request for the rest.
     #[cfg(feature = "light")]
     pub(super) part: Option<Box<dyn PartialResult>>,
-    /// The block whose execution, for its receipts, has stopped in the last run.
+    /// The block that the last run of the handler executed for its receipts without finishing, because facts are missing.
     #[cfg(all(feature = "light", feature = "local"))]
     pub(super) executing: Option<BlockRef>,
+    /// The prefetches that were made for the request.
     #[cfg(feature = "light")]
     pub(super) prefetched: Prefetched,
 }
 
+/// How far a request is answered.
 #[derive(Debug)]
 pub(super) enum RequestState {
+    /// Its handler is to be run.
     Pending(Request),
-    /// Several upstreams are asked, and their responses are compared.
+    /// Upstreams or the auxiliary source are asked in place of the handler.
     #[cfg(feature = "light")]
     Polled,
+    /// It has a result or an error.
     Finished(Outcome),
 }
 
 impl MessageProgress {
-    /// The requests of a message, as far as their caller may make them.
+    /// The requests of a message. Those that the caller may not make are finished with an error.
     pub fn new(caller: Arc<Caller>, message: Message) -> Self {
         let member = |MessageEntry { id, call }: MessageEntry| {
             let request = call.and_then(|call| admitted(call, &caller));
             let row = request.as_ref().ok().map(|request| request.row);
             let state = match request {
-                // A notification has no answer, so that the caller would not learn the subscription's id.
+                // A request without id gets no answer, so that the caller would not learn the subscription's id.
                 Ok(request) if matches!((request.row.handler, &id), (Handler::Subscribe(_), Id::Absent)) => {
                     RequestState::Finished(Err(RpcError::InvalidRequest))
                 }
@@ -106,7 +112,7 @@ impl MessageProgress {
         &self.caller
     }
 
-    /// The requests that are still to be run.
+    /// The requests whose handlers are still to be run.
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
         self.members.iter().filter_map(|member| match &member.state {
             RequestState::Pending(request) => Some(request),
@@ -130,15 +136,15 @@ impl MessageProgress {
         Some((request.values().to_vec(), start))
     }
 
-    /// Whether the requests take only a few look-ups or mine at most one block, so that handing them to another thread
-    /// would cost more than answering them. Running code for a caller, reading many blocks or using the filters does not
-    /// count as brief.
+    /// Whether the requests that are still to be run take only a few look-ups or mine at most one block, so that passing them to
+    /// another thread would cost more than answering them. Requests that run code for a caller, read many blocks or use the
+    /// filters are not brief.
     pub fn is_brief(&self) -> bool {
         let cost = |request: &Request| request.row.cost_of(request.values().len());
         self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 
-    /// Runs each unfinished request in order until `interrupt` returns `true`; the rest is refused.
+    /// Runs each unfinished request in order until `interrupt` returns `true`; the others are refused as interrupted.
     #[cfg(feature = "local")]
     pub(super) fn run_each(
         &mut self,
@@ -172,13 +178,14 @@ impl MessageProgress {
                 return false;
             }
             let (outcome, effect) = run(request);
-            // A host that can send an answer in pieces runs a request with long logs again.
+            // A request whose logs are too long stays unfinished, so that a host that can send it in pieces runs it again.
             let stopped = matches!(
                 outcome,
                 Err(RpcError::Refused(Refusal::Interrupted) | RpcError::LogsTooLong { .. })
             );
             // Some methods give a partial result when they are interrupted, such as the hash rate of fewer blocks.
-            if stopped || interrupt() || self.result_bytes.saturating_add(weight(&outcome)) > MAX_BEGUN {
+            if stopped || interrupt() || self.result_bytes.saturating_add(outcome_bytes(&outcome)) > MAX_BEGUN
+            {
                 return false;
             }
             self.finish(index, outcome, effect);
@@ -190,7 +197,7 @@ impl MessageProgress {
     pub(super) fn finish(&mut self, index: usize, outcome: Outcome, effect: Option<Effect>) {
         #[cfg(feature = "light")]
         let outcome = self.with_part(index, outcome);
-        let result_bytes = self.result_bytes.saturating_add(weight(&outcome));
+        let result_bytes = self.result_bytes.saturating_add(outcome_bytes(&outcome));
         let outcome = if result_bytes > MAX_RESPONSE {
             self.clear_marks(index);
             Err(RpcError::ResponseSize(MAX_RESPONSE))
@@ -206,7 +213,7 @@ impl MessageProgress {
         member.state = RequestState::Finished(outcome);
     }
 
-    /// Keeps a part of an answer, and goes on with the request for the rest.
+    /// Stores a part of an answer, and makes the request for the rest the one to be run.
     #[cfg(feature = "light")]
     pub(super) fn continue_with(&mut self, index: usize, part: Box<dyn PartialResult>, rest: Request) {
         let result_bytes = self.result_bytes.saturating_add(part.bytes());
@@ -219,7 +226,7 @@ impl MessageProgress {
         }
     }
 
-    /// Joins the part of an answer that is known with the rest.
+    /// The outcome, joined with the part of the answer that was stored before, if there is one.
     #[cfg(feature = "light")]
     fn with_part(&mut self, index: usize, outcome: Outcome) -> Outcome {
         let part = self.members.get_mut(index).and_then(|member| member.part.take());
@@ -232,7 +239,7 @@ impl MessageProgress {
         outcome
     }
 
-    /// Clears the marks of a request whose answer is an error of this client itself, which rests on no upstream.
+    /// Clears the marks of a request whose answer is an error of this client itself, which does not depend on upstreams.
     fn clear_marks(&mut self, index: usize) {
         if let Some(member) = self.members.get_mut(index) {
             member.marks = Marks::default();
@@ -254,10 +261,10 @@ impl MessageProgress {
     }
 }
 
-/// The request of a call, if its caller may make it.
+/// The request of a call, or the error of a call that its caller may not make.
 fn admitted(call: Call, caller: &Caller) -> Result<Request, RpcError> {
     let row = call.row.ok_or_else(|| table::unknown(&call.method))?;
-    // The operator has these methods under every profile.
+    // The operator may call these methods, whatever rows the host has selected for other callers.
     if row.pages == PageAccess::Operator {
         return match caller.is_operator() {
             true => Request::new(row, call.params),
@@ -272,7 +279,7 @@ fn admitted(call: Call, caller: &Caller) -> Result<Request, RpcError> {
     if let Some(origin) = caller.refuses(row.pages) {
         return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
     }
-    // Scripts run in an engine that a page of strangers is not to reach.
+    // Tracers in JavaScript run in an engine of the host, which pages of other origins must not reach.
     #[cfg(all(feature = "dev", feature = "catalogue"))]
     if let Some(origin) = caller.refuses(PageAccess::Own)
         && super::debug::has_script(row, &call.params)
@@ -283,7 +290,7 @@ fn admitted(call: Call, caller: &Caller) -> Result<Request, RpcError> {
     Request::new(row, call.params)
 }
 
-/// The error of a request for which no time was left.
+/// The error of a request that was not run because the time of the message was used up.
 #[cfg(feature = "local")]
 pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)

@@ -1,7 +1,7 @@
-//! `rsk_getProof`: account proofs in the form of the reference node's draft.
+//! `ext_getProof`, also called `rsk_getProof`: account proofs in the form of a draft of the reference node.
 //!
-//! The nodes are bare messages (RSKIP-107), leaf first, as in pull request 3460 of the reference node. The draft has no
-//! proofs of absence: the list of a cell or account that does not exist is empty.
+//! The draft is pull request 3460 of the reference node. Its lists have the encoded trie nodes of RSKIP-107, from the leaf to
+//! the root, and no proofs of absence: the list of a cell or account that does not exist is empty.
 
 use alloc::{string::String, vec::Vec};
 

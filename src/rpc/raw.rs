@@ -24,9 +24,8 @@ use crate::{
 
 const TRANSACTION: &[Param] = &[required("transactionHash", "HASH")];
 
-/// Members of a block object that need more than the header.
-const NOT_OF_HEADERS: [&str; 5] =
-    ["transactions", "uncles", "size", "totalDifficulty", "cumulativeDifficulty"];
+/// Members of a block object that do not follow from the header alone.
+const BODY_MEMBERS: [&str; 5] = ["transactions", "uncles", "size", "totalDifficulty", "cumulativeDifficulty"];
 
 pub(super) const METHODS: &[Method] = &[
     Method::read(
@@ -115,22 +114,23 @@ fn raw_header(view: &dyn View, params: Params<'_>) -> HandlerResult {
 fn raw_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = by_block_param(view, params)? else { return absent() };
     if !view.shows_work(&header) {
-        return Err(without_work(&header).into());
+        return Err(unproven_work(&header).into());
     }
     let (body, uncles) = both(view.body(&header), view.uncles(&header))?;
     let uncles: Vec<Header> = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
     verified(&hex::encode_prefixed(encode_block(&header, body.transactions(), &uncles)))
 }
 
-/// From RSKIP-92 on, the hash of a header does not cover two of the fields that are in the block's RLP.
-fn without_work(header: &BlockHeader) -> RpcError {
+/// The error for a block whose proof of work is not proven: from RSKIP-92 on, the hash of a header does not cover its Merkle
+/// proof and its Bitcoin coinbase, which are in the block's RLP.
+fn unproven_work(header: &BlockHeader) -> RpcError {
     let (number, hash) = (header.number, header.hash());
     RpcError::unavailable(&format!(
         "upstreams gave no valid Merkle proof and coinbase of block {number} ({hash}); debug_getRawHeader needs neither"
     ))
 }
 
-/// The hash proves the content of a transaction, so that it does not matter who says that one is pending.
+/// The hash proves the content of a transaction, so that a pending one is verified too, whichever upstream supplies it.
 fn raw_transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionLocation::Unknown => absent(),
@@ -164,13 +164,14 @@ fn raw_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&encoded.map(hex::encode_prefixed).collect::<Vec<_>>())
 }
 
+/// A header object: a block object without the members that need the block's body.
 pub(super) fn header(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
     let Some(header) = header else { return absent() };
     let transactions = RpcTransactions::Hashes(Vec::new());
     let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
     let mut object = to_value(render::from_parts(view, &header, parts))?;
     if let Value::Object(members) = &mut object {
-        members.retain(|name, _| !NOT_OF_HEADERS.contains(&name.as_str()));
+        members.retain(|name, _| !BODY_MEMBERS.contains(&name.as_str()));
     }
     verified(&object)
 }

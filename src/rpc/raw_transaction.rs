@@ -18,7 +18,7 @@ pub(super) const METHODS: &[Method] = &[Method::new(
 #[cfg(feature = "dev")]
 const HANDLER: Handler = Handler::Forward(super::dev::send_raw);
 
-/// Without a development chain there is no pool. A light client's session forwards transactions to upstreams before it
-/// reaches this.
+/// Without a development chain there is no pool, and no handler. On a light client, the session forwards transactions to
+/// upstreams and never runs the handler.
 #[cfg(not(feature = "dev"))]
 const HANDLER: Handler = Handler::Forward();

@@ -30,7 +30,7 @@ pub(super) fn block(view: &dyn Chain, header: &BlockHeader, full: bool) -> Resul
     Ok(from_parts(view, header, parts))
 }
 
-/// A block of which these parts are known besides the header.
+/// A block made of its header and these parts. Fields of merged mining are left out if they are not proven.
 pub(super) fn from_parts(view: &dyn Chain, header: &BlockHeader, parts: BlockParts<'_>) -> RpcBlock {
     if header.is_pending() {
         return RpcBlock::pending(header, parts);
@@ -42,24 +42,24 @@ pub(super) fn from_parts(view: &dyn Chain, header: &BlockHeader, parts: BlockPar
 /// An uncle: a block without transactions. Its size is that of the header alone, as in the reference node, which has
 /// no body of an uncle.
 pub(super) fn uncle(view: &dyn Chain, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
-    let (mut own, mut total) = (None, None);
+    let (mut own_uncles, mut total) = (None, None);
     if uncle.uncles_hash == EMPTY_UNCLES_HASH {
         let parent_total = view.total_difficulty(uncle.parent_hash)?;
         total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
     } else {
         let header = match view.header_by_hash(uncle.hash()) {
-            // The view may refuse the uncle as a block of its own: it has no depth, and its branch may be unknown. As
-            // an uncle it is proven all the same, only without its own uncles and total difficulty.
+            // The view may refuse to show the uncle as a block: it has no depth, and its branch may be unknown. The uncle is
+            // proven all the same, only its own uncles and its total difficulty are not.
             Err(Stop::Refused(_)) => None,
             found => found?,
         };
         if let Some(header) = header {
-            own = Some(view.uncles(&header)?);
+            own_uncles = Some(view.uncles(&header)?);
             total = view.total_difficulty(uncle.hash())?;
         }
     }
-    let own = own.as_ref().map(|own| own.headers());
-    Ok(RpcBlock::uncle(uncle, own, total, Some(block_len(uncle, [], []))))
+    let own_uncles = own_uncles.as_ref().map(|uncles| uncles.headers());
+    Ok(RpcBlock::uncle(uncle, own_uncles, total, Some(block_len(uncle, [], []))))
 }
 
 fn transactions(
@@ -106,7 +106,8 @@ fn location(header: &BlockHeader, index: usize) -> Location {
     Location { block_hash: header.hash(), block_number: header.number, index: index as u64 }
 }
 
-/// The sender, recovered from the signature. The REMASC transaction has no signature and comes from the zero address.
+/// The sender, recovered from the signature; the zero address for the unsigned transaction that calls REMASC, the contract that
+/// pays miners.
 fn sender(
     view: &dyn Chain,
     body: &VerifiedBody,
@@ -129,5 +130,5 @@ pub(super) fn body_and_receipts(
 
 /// The index of a transaction in a proven body.
 pub(super) fn position(body: &VerifiedBody, hash: &B256) -> Option<usize> {
-    body.hashes().iter().position(|known| known == hash)
+    body.hashes().iter().position(|other| other == hash)
 }

@@ -11,13 +11,16 @@ use super::{
 };
 use crate::engine::Level;
 
-/// Bytes of a response besides its id and its result: the names of its members and its marks.
+/// Bytes of a response besides its id and its result: the names of its members and its marks. Only the estimate of an answer's
+/// length uses it.
 const FRAME: usize = 96;
 
 /// The reply to a message: a response for each of its requests.
 #[derive(Debug)]
 pub struct Reply {
+    /// The form of the message that is answered.
     pub(super) kind: MessageForm,
+    /// The responses, in the order of the requests.
     pub(super) responses: Vec<Response>,
 }
 
@@ -30,9 +33,9 @@ pub struct Response {
     pub row: Option<&'static Method>,
     /// The result or error.
     pub outcome: Outcome,
-    /// The effects for the host.
+    /// An effect that the host acts on.
     pub effect: Option<Effect>,
-    /// The marks beside the result.
+    /// The marks, which the response states besides its result.
     pub marks: Marks,
 }
 
@@ -41,7 +44,7 @@ pub struct Response {
 pub struct Marks {
     /// The level, if it is below verified.
     pub level: Option<Level>,
-    /// How the chain of the result starts if no trusted block leads to it: `work` or `window`.
+    /// How the chain of the result starts if it has no trusted block: `work` or `window` (docs/light.md).
     pub start: Option<&'static str>,
     /// Bitcoin's verdict on the chain of the result, if Bitcoin is followed and does not support it for sure: `weak`,
     /// `contested` or `unavailable`.
@@ -49,7 +52,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Whether there are none.
+    /// Whether there are no marks.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -112,7 +115,7 @@ impl Reply {
     /// The length of the text in bytes, or a little more; of errors approximately.
     pub fn bytes(&self) -> usize {
         let of = |response: &Response| {
-            weight(&response.outcome).saturating_add(response.id.as_json().len()).saturating_add(FRAME)
+            outcome_bytes(&response.outcome).saturating_add(response.id.as_json().len()).saturating_add(FRAME)
         };
         self.responses.iter().map(of).fold(0, usize::saturating_add)
     }
@@ -142,7 +145,8 @@ impl Reply {
         Some(text)
     }
 
-    /// The news of a subscription, from the reply to a message that asks for its changes.
+    /// The notifications of a subscription, from the reply to the message that polls it
+    /// ([`poll_message`](super::poll_message)).
     pub fn into_notifications(self, subscription: u128) -> Notifications {
         self.responses
             .into_iter()
@@ -175,7 +179,7 @@ impl Response {
 }
 
 /// Approximate size of an outcome in the answer, in bytes.
-pub(super) fn weight(outcome: &Outcome) -> usize {
+pub(super) fn outcome_bytes(outcome: &Outcome) -> usize {
     match outcome {
         Ok(value) => value.get().len(),
         // The data appears in hex, and the decoded reason may repeat it as text.

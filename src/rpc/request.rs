@@ -48,7 +48,7 @@ impl Request {
         &self.values
     }
 
-    /// Runs the request on a view. A method that changes a chain is refused; without filters, so is a method that
+    /// Runs the request on a view. A method that changes a chain is refused, and without filters also a method that
     /// needs them. `now` is in seconds since 1970.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Request {
         match (self.row.handler, self.row.handler.filter_handler().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
-            // Nodes run what changes a chain by [`Self::run_on`].
+            // Methods that change a chain are run by [`Self::run_on`] on a node, so that a light client has got this request.
             _ => {
                 let error = self.row.refusal(Mode::Light);
                 Err(error.unwrap_or(RpcError::NeedsLocalChain(self.row.name)).into())

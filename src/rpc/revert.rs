@@ -1,4 +1,4 @@
-//! The reason in a revert payload.
+//! The reason in a revert payload: the data with which a contract reverts, as Solidity encodes it.
 
 use alloc::string::String;
 

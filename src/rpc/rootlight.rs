@@ -18,7 +18,6 @@ use crate::{
     types::BlockRef,
 };
 
-/// `rootlight_upstreams`.
 const UPSTREAMS: Method = Method::local(
     "rootlight_upstreams",
     &[],
@@ -62,7 +61,9 @@ fn quantity(value: u64) -> String {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SyncStatus {
+    /// Whether the head is that of the upstreams.
     synced: bool,
+    /// Number of the block at which synchronization began.
     starting_block: String,
     current_block: String,
     highest_block: String,
@@ -70,24 +71,30 @@ struct SyncStatus {
     seconds_left: Option<u64>,
     /// Age of the head in seconds, if it is too old.
     stale: Option<u64>,
+    /// A stretch of the chain with less work than the work floor demands.
     low_work: Option<LowWork>,
+    /// Whether the uncles of all blocks are proven or known to be unavailable.
     uncles_complete: bool,
     /// `checkpoint`, `upstream`, or `work` or `window` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
-    /// After a start by work: the least work that a forgery of the whole chain needs.
+    /// If no block is trusted: the least work, in difficulty, that a forgery of the whole chain needs.
     attack_cost: Option<U256>,
     /// Headers of an earlier run whose proofs of work are still to be checked; until then their work does not count.
     headers_to_prove: u64,
     /// Bitcoin's verdict on the chain, if the client follows Bitcoin's.
     bitcoin: Option<BitcoinStatus>,
+    /// Why no upstream is usable, if all have failed.
     fault: Option<String>,
 }
 
+/// A stretch of the chain below the work floor.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LowWork {
     block_number: String,
+    /// Length of the stretch.
     seconds: u64,
+    /// Its work in percent of the expected work.
     percent: u64,
 }
 
@@ -142,8 +149,8 @@ fn light_status(light: &PinnedHead) -> SyncStatus {
     }
 }
 
-/// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
-/// trusted checkpoint.
+/// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` if the chain starts
+/// at a trusted block.
 fn attack_cost(light: &PinnedHead, number: u64) -> Option<U256> {
     light.chain().filter(|_| light.is_by_work())?.work_from(number)
 }
@@ -152,13 +159,18 @@ fn attack_cost(light: &PinnedHead, number: u64) -> Option<U256> {
 #[serde(rename_all = "camelCase")]
 struct UpstreamStatus<'a> {
     name: &'a str,
+    /// Number of the newest block that the upstream has announced.
     announced: Option<String>,
     /// Why the upstream is not asked at present.
     resting: Option<String>,
+    /// For how many milliseconds it is still not asked.
     resting_millis: Option<u64>,
+    /// Smoothed time of one exchange.
     latency_millis: u64,
     headers_per_second: Option<u64>,
+    /// Demerits for failures; good exchanges remove them.
     demerits: u32,
+    /// Number of responses that a rule has refuted.
     lies: u32,
     binary_headers: Option<bool>,
     state_proofs: Option<bool>,
@@ -168,8 +180,10 @@ struct UpstreamStatus<'a> {
     misbehaviour: Vec<Misbehaviour<'a>>,
 }
 
+/// A recorded fault of an upstream.
 #[derive(Serialize)]
 struct Misbehaviour<'a> {
+    /// Seconds since 1970.
     at: u64,
     method: &'a str,
     params: &'a str,
@@ -185,11 +199,12 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> HandlerResult {
     done(&all, Level::Local)
 }
 
-/// `rootlight_upstreams` of a service: upstreams by number. Names are addresses of the operator's network, the words of a
-/// fault may contain them, and the evidence of misbehaviour has the parameters of other callers.
+/// `rootlight_upstreams` of a service, whose callers see numbers in place of names, and no texts of faults and no evidence of
+/// misbehaviour. Names are addresses of the operator's network, texts may contain them, and the evidence has the parameters of
+/// other callers.
 ///
 /// # Errors
-/// None in practice: what is known about upstreams is JSON.
+/// None in practice: the list can always be written as JSON.
 pub fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let names: Vec<String> =
@@ -235,7 +250,7 @@ struct CheckpointStatus {
     number: String,
     hash: B256,
     total_difficulty: Option<U256>,
-    /// Ancestors that are linked to it by hash, for fork-detection data.
+    /// Number of ancestors that are linked to the checkpoint by hash, whose data fork-detection checks need.
     linked_below: u64,
 }
 
@@ -257,7 +272,7 @@ fn first_block(view: &dyn View) -> HandlerResult {
     let status = view.header_by_number(0)?.map(|header| CheckpointStatus {
         number: quantity(0),
         hash: header.hash(),
-        // Nothing is below it.
+        // No block is below block 0, so that its own difficulty is the total.
         total_difficulty: Some(header.difficulty.value()),
         linked_below: 0,
     });
@@ -270,10 +285,10 @@ struct Verification {
     block_number: String,
     block_hash: B256,
     level: &'static str,
-    /// Why the header is accepted.
+    /// Why the header is accepted: `mined`, `own node`, the start of the chain, `hash link` or `built here`.
     origin: &'static str,
     canonical: bool,
-    /// Blocks on top; 0 off the heaviest chain.
+    /// Blocks on top of it; 0 off the heaviest chain.
     depth: String,
     /// Proven work of the blocks on top.
     work_on_top: Option<U256>,
@@ -281,11 +296,13 @@ struct Verification {
     header_work: Option<U256>,
     /// `checkpoint`, `upstream`, or `work` or `window` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
-    /// After a start by work: the least header work that a forgery of this block and all above it needs.
+    /// If no block is trusted: the least work, in difficulty, that a forgery of this block and all above it needs.
     attack_cost: Option<U256>,
+    /// Whether the fork-detection data of the header (RSKIP-110) is checked.
     fork_detection_complete: bool,
+    /// Whether the uncles of the block are proven.
     uncles_proven: bool,
-    /// The Bitcoin blocks above the block.
+    /// The Bitcoin blocks that commit to this block or to one above it.
     bitcoin: Option<BlockBitcoinStatus>,
 }
 
@@ -295,6 +312,7 @@ fn verification(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&proof_of(view, &header)?)
 }
 
+/// What supports a block, as `rootlight_verification` shows it.
 fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failure> {
     let block = BlockRef { number: header.number, hash: header.hash() };
     let chain = view.light().and_then(PinnedHead::chain);

@@ -5,7 +5,8 @@ use alloc::{boxed::Box, vec::Vec};
 use super::auxiliary::HostQuestion;
 use crate::light::{NO_RESPONSE, UpstreamRequest, UpstreamResponse};
 
-/// What a session needs before it runs its message again. A host asks for all of it at the same time.
+/// The requests and questions whose answers a session needs before it runs its message again. A host sends all of them at the
+/// same time.
 #[derive(Debug, Default)]
 pub struct Round {
     /// Requests to upstreams.
@@ -20,18 +21,22 @@ pub struct Round {
 pub struct RoundPart {
     /// The upstream, by number.
     pub upstream: usize,
-    /// The spare: the upstream that is asked too if this one is slow.
+    /// The spare: the upstream to which the host sends the same requests if this one is slow.
     pub spare: Option<usize>,
     /// The requests: either all of them send transactions, or none does.
     pub requests: Vec<UpstreamRequest>,
+    /// The position of each request among those of the round.
     indexes: Vec<usize>,
 }
 
 /// The responses to a part of a round.
 #[derive(Debug)]
 pub struct PartResponses {
+    /// The position of each request among those of the round.
     indexes: Vec<usize>,
+    /// The responses, in the same order.
     responses: Vec<UpstreamResponse>,
+    /// Whether the spare upstream gave them.
     of_spare: bool,
 }
 
@@ -60,11 +65,11 @@ impl Round {
 
     /// The responses of a host that asks one upstream after the other.
     pub fn answered(self, mut ask: impl FnMut(&RoundPart) -> Vec<UpstreamResponse>) -> Vec<PartResponses> {
-        let one = |part: RoundPart| {
+        let ask_part = |part: RoundPart| {
             let responses = ask(&part);
             part.answered(responses, false)
         };
-        self.parts.into_iter().map(one).collect()
+        self.parts.into_iter().map(ask_part).collect()
     }
 }
 
@@ -86,13 +91,14 @@ impl PartResponses {
         &self.responses
     }
 
-    /// Whether the spare upstream gave these responses, and the round's request with this index is among those that it got.
+    /// Whether the spare upstream gave these responses, and the request at this position of the round is among theirs.
     pub(super) fn is_of_spare(&self, index: usize) -> bool {
         self.of_spare && self.indexes.contains(&index)
     }
 }
 
-/// The responses in the order in which the requests were added to the round.
+/// The responses in the order in which the requests were added to the round. A request without a response has the failure
+/// [`NO_RESPONSE`].
 pub(super) fn in_order(parts: Vec<PartResponses>) -> Vec<UpstreamResponse> {
     let count = parts.iter().map(|part| part.indexes.len()).fold(0, usize::saturating_add);
     let mut all: Vec<UpstreamResponse> = (0..count).map(|_| Err(NO_RESPONSE)).collect();

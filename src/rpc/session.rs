@@ -1,6 +1,5 @@
-//! Answers one message of a caller: runs the handlers, fetches and proves the facts they miss, and runs them again.
-//!
-//! The host moves the bytes and does the waiting:
+//! Answers one message of a caller on a light client: runs the handlers, fetches and proves the facts they miss, and runs them
+//! again. The host sends the requests and waits for the responses:
 //! ```text
 //! loop { match session.step(&cache, filters, &interrupt) { Fetch(round) => session.feed(ask(round), &cache), Done(answer) => break } }
 //! let (facts, observations, pinned) = session.finish();
@@ -37,7 +36,7 @@ use crate::{
 /// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
 const MAX_REQUESTS: usize = 160;
 
-/// Memory of a fetch in bytes, approximately: with its requests, and with what is noted of its fact.
+/// Approximate memory of a fetch in bytes, with its requests and its entry in `fetched` or `failed`.
 const FETCH_BYTES: usize = 4096;
 
 /// The host's next step.
@@ -53,12 +52,17 @@ pub enum SessionStep {
 /// A message that is being answered.
 #[derive(Debug)]
 pub struct Session {
+    /// The client's state when the message arrived.
     pinned: PinnedHead,
     progress: MessageProgress,
+    /// The facts proven for this message.
     own: FactStore,
+    /// The fetches that have not ended; the first ones are in the present round.
     fetches: Vec<Fetch>,
+    /// How requests to upstreams ended.
     observations: Vec<Observation>,
     hints: LocationHints,
+    /// Facts that runs have missed and that were requested.
     fetched: BTreeSet<Fact>,
     failed: Failures,
     /// Facts to prefetch in the next round, because earlier calls like the present ones read them.
@@ -77,8 +81,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts to answer a message of a caller. Its requests see the chain as `pinned` holds it, and what the host's
-    /// auxiliary source supplies.
+    /// Starts to answer a message of a caller. Its requests see the chain in `pinned`, and the data of the auxiliary source.
     pub fn new(
         caller: Arc<Caller>,
         pinned: PinnedHead,
@@ -105,8 +108,7 @@ impl Session {
         }
     }
 
-    /// Whether running the message takes no longer than a few look-ups. A message that needs the filters does not
-    /// count as brief, because it may wait for other messages that need them.
+    /// Whether running the message takes no longer than a few look-ups ([`MessageProgress::is_brief`]).
     pub fn is_brief(&self) -> bool {
         self.progress.is_brief()
     }
@@ -128,8 +130,8 @@ impl Session {
         self.progress.requests().any(|request| request.row.watches())
     }
 
-    /// Runs the message as far as the known facts allow. Long runs call `interrupt` regularly and stop when it
-    /// returns `true`. Without filters, requests that need them are refused.
+    /// Runs the message as far as the known facts allow. Long runs stop when `interrupt` returns `true`. Without filters,
+    /// requests that need them are refused.
     pub fn step(
         &mut self,
         cache: &FactCache,
@@ -141,13 +143,13 @@ impl Session {
         }
         loop {
             if self.requests >= MAX_MESSAGE_REQUESTS {
-                // Nothing more is fetched: requests that wait for facts are refused.
+                // Without fetches, `fetch_refusal` refuses the requests that wait for facts.
                 self.fetches.clear();
             }
             if self.is_waiting() {
                 return SessionStep::Fetch(self.round());
             }
-            self.pass_on(cache);
+            self.ask_instead(cache);
             let missing = self.run_pending(cache, filters.as_deref_mut(), interrupt);
             if missing.is_empty() && !self.is_waiting() {
                 return SessionStep::Done(self.progress.reply());
@@ -157,17 +159,18 @@ impl Session {
         }
     }
 
-    /// Takes the responses to the parts of the last [`SessionStep::Fetch`]. Those for which the host has no room are requested
-    /// again, if the room of others is free now.
+    /// Takes the responses to the parts of the last [`SessionStep::Fetch`]. Responses for which the host had no memory are
+    /// requested again, if other responses of the round have freed some.
     pub fn feed(&mut self, parts: Vec<PartResponses>, cache: &FactCache) {
-        let later = self.fetches.split_off(self.due());
+        let later = self.fetches.split_off(self.due_fetches());
         let mut fed = core::mem::replace(&mut self.fetches, later);
-        let mut first = 0_usize;
+        // The position of a fetch's first request in the round: all its requests go to the same upstream.
+        let mut position = 0_usize;
         for fetch in &mut fed {
-            if parts.iter().any(|part| part.is_of_spare(first)) {
+            if parts.iter().any(|part| part.is_of_spare(position)) {
                 fetch.use_spare();
             }
-            first = first.saturating_add(fetch.current.requests().len());
+            position = position.saturating_add(fetch.current.requests().len());
         }
         let mut responses = in_order(parts).into_iter();
         for fetch in &mut fed {
@@ -175,21 +178,20 @@ impl Session {
                 fetch.current.take_response(index, response);
             }
         }
-        let frees_room = !fed.iter().all(|fetch| fetch.current.lacks_room());
+        let frees_memory = !fed.iter().all(|fetch| fetch.current.lacks_room());
         for mut fetch in fed {
-            if frees_room && fetch.current.lacks_room() {
+            if frees_memory && fetch.current.lacks_room() {
                 fetch.current.forget_responses();
                 self.fetches.push(fetch);
             } else {
                 self.settle(fetch, cache);
             }
         }
-        self.count(&mut responses);
+        self.end_polls(&mut responses);
         self.connect(cache);
     }
 
-    /// Connects headers that were requested by hash to the pinned chain; requests the headers between where they are
-    /// missing.
+    /// Connects headers that were requested by hash to the pinned chain; requests missing headers in between.
     fn connect(&mut self, cache: &FactCache) {
         let known = KnownFacts::new(&self.own, cache);
         for fact in &self.fetched {
@@ -219,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Whether there is something to ask for.
+    /// Whether there are requests or questions to send.
     fn is_waiting(&self) -> bool {
         let asks = |fetch: &Fetch| !fetch.current.requests().is_empty();
         let polls = || self.polls.iter().any(|poll| !poll.upstreams.is_empty());
@@ -230,7 +232,7 @@ impl Session {
     fn round(&mut self) -> Round {
         let due = self.questions.len().min(MAX_REQUESTS);
         let mut round = Round { questions: self.questions.drain(..due).collect(), ..Round::default() };
-        for fetch in self.fetches.iter().take(self.due()) {
+        for fetch in self.fetches.iter().take(self.due_fetches()) {
             let (upstream, spare) = (fetch.current.upstream, fetch.spare(&self.pinned));
             self.requests = self.requests.saturating_add(fetch.current.requests().len());
             fetch.current.requests().iter().for_each(|request| round.add(upstream, spare, request));
@@ -241,7 +243,7 @@ impl Session {
 
     /// How many fetches are sent in the next round. Large numbers of requests are split into rounds, so that the
     /// responses of a round are proven and freed before those of the next arrive.
-    fn due(&self) -> usize {
+    fn due_fetches(&self) -> usize {
         let mut requests = 0_usize;
         let fits = |fetch: &&Fetch| {
             let first = requests == 0;
@@ -251,7 +253,7 @@ impl Session {
         self.fetches.iter().take_while(fits).count()
     }
 
-    /// As [`Self::due`], for polls: a batch may have as many as calls.
+    /// As [`Self::due_fetches`], for polls: each call of a batch may have one.
     fn due_polls(&self) -> usize {
         let mut requests = 0_usize;
         let fits = |poll: &&UpstreamPoll| {
@@ -262,8 +264,9 @@ impl Session {
         self.polls.iter().take_while(fits).count()
     }
 
-    /// Forwards transactions to upstreams: a light client has no pool of its own.
-    fn pass_on(&mut self, cache: &FactCache) {
+    /// Asks others instead of running a handler: upstreams for transactions to forward, because a light client has no pool, and
+    /// the auxiliary source for requests that it intercepts.
+    fn ask_instead(&mut self, cache: &FactCache) {
         let mut finished = Vec::new();
         let known = KnownFacts::new(&self.own, cache);
         for (index, member) in self.progress.members.iter_mut().enumerate() {
@@ -298,16 +301,16 @@ impl Session {
                 Err(error) => RequestState::Finished(Err(error)),
             };
         }
-        // The limit of the whole answer holds for kept responses too.
+        // `finish` limits the bytes of the whole answer, also with responses kept from earlier messages.
         finished.into_iter().for_each(|(index, kept)| self.progress.finish(index, Ok(kept), None));
     }
 
-    /// Evaluates the responses to the polls.
-    fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
+    /// Evaluates the responses to the polls of the round.
+    fn end_polls(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         let later = self.polls.split_off(self.due_polls());
         for poll in core::mem::replace(&mut self.polls, later) {
             let asked = poll.auxiliary_request().cloned();
-            match poll.count(responses, &self.pinned, &mut self.observations) {
+            match poll.evaluate_responses(responses, &self.pinned, &mut self.observations) {
                 (index, PollOutcome::Sent(outcome, sent)) => {
                     let effect = sent.as_ref().map(|sent| Effect::Sent(sent.hash));
                     self.progress.finish(index, outcome, effect);
@@ -323,24 +326,24 @@ impl Session {
         }
     }
 
-    /// Takes the answer to a question of the last [`SessionStep::Fetch`] that has this number.
-    pub fn take_answer(&mut self, number: usize, answer: AuxiliaryAnswer) {
-        let Some(member) = self.progress.members.get_mut(number) else { return };
+    /// Takes the answer to a question of the last [`SessionStep::Fetch`], whose request has this index in the message.
+    pub fn take_answer(&mut self, index: usize, answer: AuxiliaryAnswer) {
+        let Some(member) = self.progress.members.get_mut(index) else { return };
         let outcome = match answer {
             AuxiliaryAnswer::Part(part, rest) => {
                 member.marks.level = Some(Level::Unproven);
-                return self.progress.continue_with(number, part, rest);
+                return self.progress.continue_with(index, part, rest);
             }
             AuxiliaryAnswer::Whole(outcome) => outcome,
             AuxiliaryAnswer::Final(response) => Ok(response),
         };
-        // If the answer is too long, its error replaces it, and the level goes too.
+        // If the answer is too long, `finish` replaces it by an error and clears the level.
         member.marks.level = outcome.is_ok().then_some(Level::Unproven);
-        self.progress.finish(number, outcome, None);
+        self.progress.finish(index, outcome, None);
     }
 
-    /// Returns the facts that were proven, for the cache, how each upstream request ended, and the client as the session
-    /// saw it.
+    /// Returns the facts that were proven, for the cache, how each upstream request ended, and the client's state that the
+    /// session saw.
     pub fn finish(self) -> (FactStore, Vec<Observation>, PinnedHead) {
         (self.own, self.observations, self.pinned)
     }
@@ -354,7 +357,7 @@ impl Session {
     ) -> Facts {
         let (mut missing, mut touched) = (Facts::new(), Vec::new());
         for index in 0..self.progress.members.len() {
-            // The others run once the facts of these are there: what a message waits for at once has a limit.
+            // The other requests run once these facts are proven, because a message may miss only so many at once.
             if missing.len() >= MAX_FACTS {
                 break;
             }
@@ -375,11 +378,10 @@ impl Session {
                 None => {}
                 Some(Stop::Refused(refusal)) => self.refuse(index, refusal),
                 Some(Stop::Missing(facts)) => {
-                    // Fetching the facts may be pointless.
                     let (spent, bytes) = ((self.rounds, self.requests), self.own.bytes());
                     match fetch_refusal(&facts, &self.failed, &self.fetched, spent, bytes) {
                         Some(refusal) => self.refuse_or_poll(index, refusal),
-                        None => missing.extend(self.wanted(index, facts, cache, &mut touched)),
+                        None => missing.extend(self.facts_to_fetch(index, facts, cache, &mut touched)),
                     }
                 }
             }
@@ -388,8 +390,7 @@ impl Session {
         missing
     }
 
-    /// Takes missing state from the host's auxiliary source. Returns whether it has supplied any. Only runs that read proven
-    /// facts alone miss what is there.
+    /// Takes missing state from the host's auxiliary source. Returns whether the source has supplied any.
     fn supply_state(&mut self, facts: &Facts, cache: &FactCache) -> Result<bool, Refusal> {
         let Some(auxiliary) = &self.auxiliary else { return Ok(false) };
         let known = KnownFacts::new(&self.own, cache);
@@ -401,8 +402,8 @@ impl Session {
         }
     }
 
-    /// Runs the request at this index of the message, if it is not finished yet. Returns why it stopped; `None` if it has its
-    /// outcome or waits for upstreams that are asked in its place.
+    /// Runs the request at this index of the message, if it is not finished yet. Returns why its handler stopped; `None` if the
+    /// request has its outcome, or if upstreams are asked in its place.
     fn run(
         &mut self,
         index: usize,
@@ -436,7 +437,7 @@ impl Session {
             Err(Failure::Error(error)) => Err(error),
             Ok(done) => Ok(done),
         };
-        // "Block not found" may rest on an unproven absence too.
+        // Errors have a level too: "Block not found" may rest on an unproven absence.
         member.marks.level = unproven;
         // An answer that does not depend on the chain has no mark about the chain.
         if result.as_ref().is_ok_and(|done| done.level != Level::Local) {
@@ -451,8 +452,8 @@ impl Session {
         None
     }
 
-    /// Refuses the request at this index. If the refusal rests on a transaction location that an upstream reported,
-    /// other upstreams are asked first.
+    /// Refuses the request at this index. If the reason is the location of a transaction that an upstream reported, other
+    /// upstreams are asked first.
     fn refuse(&mut self, index: usize, refusal: Refusal) {
         if self.fetches.iter().any(|fetch| is_about(fetch, &refusal)) {
             return;
@@ -463,7 +464,7 @@ impl Session {
         }
     }
 
-    /// Refuses the request at this index, unless the host accepts unproven answers of upstreams.
+    /// Refuses the request at this index, unless the auxiliary source answers it, or the host accepts unproven answers.
     fn refuse_or_poll(&mut self, index: usize, refusal: Refusal) {
         let Some(member) = self.progress.members.get_mut(index) else { return };
         let RequestState::Pending(request) = &member.state else { return };
@@ -495,10 +496,9 @@ impl Session {
         }
     }
 
-    /// Which of the facts that the request at this index misses are to be fetched: none, if a witness that contains
-    /// all of them is requested. The first time, facts that earlier calls like this one read are added to the
-    /// prefetch.
-    fn wanted(
+    /// The missing facts of the request at this index that are to be fetched: none, if a witness that contains all of them is
+    /// requested. The first time, facts that earlier calls like this one read are added to the prefetch.
+    fn facts_to_fetch(
         &mut self,
         index: usize,
         facts: Facts,
@@ -520,6 +520,7 @@ impl Session {
         facts
     }
 
+    /// Starts fetches of missing facts and of those to prefetch.
     fn start_fetches(&mut self, missing: &Facts, cache: &FactCache) {
         self.fetched.extend(missing.iter().copied());
         let mut wanted = missing.clone();
@@ -537,7 +538,7 @@ impl Session {
         }
     }
 
-    /// Proves a fetch from its responses, or moves on to the next way of asking.
+    /// Proves the facts of a fetch from its responses, or continues with its next attempt or upstream.
     fn settle(&mut self, fetch: Fetch, cache: &FactCache) {
         let target = fetch.current.target.clone();
         let located = matches!(target, FetchTarget::One(Fact::Location(_)));
@@ -553,8 +554,8 @@ impl Session {
                 };
                 if let Some((hash, asked, hint)) = about {
                     (hint.asked, hint.others) = (Some(asked), others);
-                    // An upstream named a block that is too old to be proven here. Responses of others that say "not
-                    // found" do not outweigh it.
+                    // An upstream named a block that is too old to be proven here, so that "not found" of another upstream is no
+                    // answer.
                     if hint.old && !facts.is_mined(hash) {
                         facts.locations.remove(hash);
                     }
@@ -563,11 +564,11 @@ impl Session {
             }
             FetchOutcome::Again(fetch) => self.fetches.push(*fetch),
             FetchOutcome::Failed(failure) => {
-                // A prefetch must not make a needed fact fail: the needed facts are requested again without it.
+                // A prefetch must not make a needed fact fail: the needed facts are requested again alone.
                 let facts = plan::facts_of(&target);
-                let mixed = facts.iter().any(|fact| self.guessed.contains(fact));
+                let has_guessed = facts.iter().any(|fact| self.guessed.contains(fact));
                 for fact in facts {
-                    if mixed {
+                    if has_guessed {
                         self.fetched.remove(&fact);
                         self.guessed.remove(&fact);
                     } else {
