@@ -1,4 +1,5 @@
-//! Why a simulation has no result, with the codes of `eth_simulateV1` in execution-apis.
+//! The rules that a simulation can break, with the messages and codes of `eth_simulateV1` in execution-apis (Ethereum's
+//! specification of JSON-RPC).
 
 use alloy_primitives::{Address, U256};
 use thiserror::Error;
@@ -30,7 +31,7 @@ pub enum SimulationError {
     /// More blocks than one simulation may have, those between given numbers included.
     #[error("too many blocks: at most {0}")]
     TooManyBlocks(u64),
-    /// The calls before have used the gas that one request may use.
+    /// The earlier calls have used the gas that one request may use.
     #[error("client limit exceeded: the calls use more than {0} gas together")]
     TotalGas(u64),
     #[error("empty input: blockStateCalls has no block")]

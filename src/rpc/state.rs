@@ -64,19 +64,19 @@ pub(super) fn read<T>(
     get(&*state).map_err(|error| state_failure(header, error))
 }
 
-/// The account that the parameters select.
+/// The account that the first two parameters name.
 fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure> {
     account_at(view, &params.address(0)?, &params.block(1)?)
 }
 
-/// An account after a block; an account that does not exist reads as zero.
+/// An account after a block; [`NO_ACCOUNT`] if it does not exist.
 fn account_at(view: &dyn View, address: &Address, block: &BlockParam) -> Result<AccountState, Failure> {
     let header = require(view, block)?;
     Ok(read(view, &header, |state| state.account(address))?.unwrap_or(NO_ACCOUNT))
 }
 
-/// The nonce of an account. For `pending` it counts the transactions that wait in the pool or were sent from here; no
-/// pending block is made for that.
+/// The nonce of an account. For `pending`, transactions count that wait in the pool or were sent through this client; no pending
+/// block is built for that.
 fn nonce(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, block) = (params.address(0)?, params.block(1)?);
     let nonce = match block {
@@ -137,6 +137,7 @@ pub(super) struct RpcAccountProof {
     storage_proof: Vec<RpcStorageProof>,
 }
 
+/// The proof of one storage cell.
 #[derive(Serialize)]
 struct RpcStorageProof {
     key: String,
@@ -148,15 +149,15 @@ fn proof(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&proof_with(view, params, root_first)?)
 }
 
-/// How the nodes on the path of a key are written; the flag tells whether the key exists.
+/// Writes the nodes on the path of a key, which are given from the root to the leaf; the flag tells whether the key exists.
 pub(super) type ShowPath = fn(&[Bytes], bool) -> Vec<String>;
 
-/// The nodes root first, each as an RLP string (EIP-1186).
+/// The nodes from the root to the leaf, each as an RLP string (EIP-1186).
 fn root_first(nodes: &[Bytes], _: bool) -> Vec<String> {
     nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect()
 }
 
-/// The proof of the account and cells that the parameters select.
+/// The proof of the account and cells that the parameters name, with nodes as `show` writes them.
 ///
 /// # Errors
 /// Missing facts, a refusal, or parameters that are not valid.
@@ -218,6 +219,7 @@ pub(super) fn storage_hash(
     Ok(found.unwrap_or(trie::EMPTY_ROOT))
 }
 
+/// A storage value as a number in hex; a value of more than 32 bytes, of a native contract, as its bytes.
 fn quantity(value: &[u8]) -> String {
     match U256::try_from_be_slice(value) {
         Some(number) => format!("{number:#x}"),

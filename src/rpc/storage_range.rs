@@ -1,4 +1,4 @@
-//! `debug_storageRangeAt`: the storage of a contract in the middle of a block, page by page.
+//! `debug_storageRangeAt`: the storage of a contract before a transaction of a block, page by page.
 
 use alloc::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
 /// The name of the method.
 const NAME: &str = "debug_storageRangeAt";
 
-/// Most cells of one answer.
+/// Most cells of one answer. The limit bounds the length of the answer; the caller continues at its `nextKey`.
 const MAX_CELLS: usize = 1_024;
 
 pub(super) const METHODS: &[Method] = &[Method::read(
@@ -58,35 +58,36 @@ fn storage_range_at(view: &dyn View, params: Params<'_>) -> HandlerResult {
     if view.light().is_some() {
         return Err(unprovable().into());
     }
-    let small = |number: alloy_primitives::U256| usize::try_from(number).unwrap_or(usize::MAX);
-    let (index, address) = (small(params.number(1)?), params.address(2)?);
-    let (start, most) = (start_key(&params.data(3)?), small(params.number(4)?).clamp(1, MAX_CELLS));
+    let saturated = |number: alloy_primitives::U256| usize::try_from(number).unwrap_or(usize::MAX);
+    let (index, address) = (saturated(params.number(1)?), params.address(2)?);
+    let (start, most) = (start_key(&params.data(3)?), saturated(params.number(4)?).clamp(1, MAX_CELLS));
     let Some(header) = by_block_param(view, params)? else { return absent() };
     let state = view.state_before(&header, index)?;
     let Some(StorageRange { cells, next }) = storage_range(&state, &address, &start, most) else {
         return Err(unlisted().into());
     };
     let shown = cells.into_iter().map(|(hash, (slot, value))| {
+        // Native contracts also store values of more than 32 bytes.
         let value = if value.len() > 32 { value } else { B256::left_padding_from(&value).into() };
         (hash, Cell { key: slot.into(), value: hex::encode_prefixed(&value) })
     });
     verified(&Page { storage: shown.collect(), next_key: next })
 }
 
-/// The hash that begins with these bytes and goes on with zeros.
+/// The hash that begins with these bytes and continues with zeros; further bytes are ignored.
 fn start_key(given: &[u8]) -> B256 {
     let mut start = B256::ZERO;
-    start.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+    start.iter_mut().zip(given).for_each(|(target, byte)| *target = *byte);
     start
 }
 
-/// Why a chain that begins on another network does not answer.
+/// The error of a chain that begins on a block of another network, whose state it cannot list.
 fn unlisted() -> RpcError {
     let instead = "this chain begins on a block of another network, of which it has only what was read; ask eth_getStorageAt for each cell";
     RpcError::Impossible { method: NAME.into(), instead }
 }
 
-/// Why a light client does not answer.
+/// The error of a light client.
 fn unprovable() -> RpcError {
     let instead = "upstreams prove single cells and not that a range is complete; ask a chain that is executed \
                    (`rootlight follow`), or eth_getStorageAt for each cell";

@@ -27,10 +27,10 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .costs(30)];
 
-/// Most bytes of the cells in JSON: twice those of [`MAX_PROOF_KEYS`] contracts with one slot each.
+/// Most bytes of the first parameter in JSON: twice those of [`MAX_PROOF_KEYS`] contracts with one slot each.
 const MAX_CELLS: usize = 256 << 10;
 
-/// The slots that a call asks for, by contract.
+/// The requested slots, by contract.
 fn cells(params: Params<'_>) -> Result<BTreeMap<Address, Vec<U256>>, ParamError> {
     let expected = "a map of addresses to slots, at most 1,024 in all";
     if params.length(0) > MAX_CELLS {
@@ -38,21 +38,22 @@ fn cells(params: Params<'_>) -> Result<BTreeMap<Address, Vec<U256>>, ParamError>
     }
     let given: Option<Entries<Vec<String>>> = params.object(0, expected)?;
     let given = given.ok_or(ParamError::Type { position: 0, expected })?;
+    // A contract without slots counts as one cell, so that the number of contracts is limited too.
     let count = given.0.iter().fold(0_usize, |sum, (_, slots)| sum.saturating_add(slots.len().max(1)));
     if count > MAX_PROOF_KEYS {
         return Err(ParamError::TooManyKeys { given: count, max: MAX_PROOF_KEYS });
     }
     let mut cells = BTreeMap::<Address, Vec<U256>>::new();
     for (address, slots) in &given.0 {
-        let of = cells.entry(parse_address(address)?).or_default();
+        let parsed = cells.entry(parse_address(address)?).or_default();
         for slot in slots {
-            of.push(parse_number(slot)?);
+            parsed.push(parse_number(slot)?);
         }
     }
     Ok(cells)
 }
 
-/// The contracts whose cells a call asks for; `None` if the parameter is refused.
+/// The contracts whose cells a call reads; `None` if its handler refuses the parameter.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn contracts(params: Params<'_>) -> Option<Vec<Address>> {
     Some(cells(params).ok()?.into_keys().collect())
@@ -64,11 +65,11 @@ fn storage_values(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (state, block) = (view.state(&header)?, BlockRef { number: header.number, hash: header.hash() });
     let (mut values, mut missing) = (BTreeMap::new(), Facts::new());
     for (address, slots) in &cells {
-        let of: &mut Vec<String> = values.entry(format!("{address:#x}")).or_default();
+        let contract_values: &mut Vec<String> = values.entry(format!("{address:#x}")).or_default();
         for slot in slots {
             match state.storage(address, slot) {
-                Ok(value) => of.push(hex::encode_prefixed(word(&value))),
-                // All missing values are fetched together.
+                Ok(value) => contract_values.push(hex::encode_prefixed(word(&value))),
+                // The loop goes on after a missing value, so that one round fetches all of them.
                 Err(StateError::Missing(key)) => drop(missing.insert(Fact::State(block, key))),
                 Err(corrupt) => return Err(super::lookup::state_failure(&header, corrupt)),
             }

@@ -1,5 +1,5 @@
-//! The accounts, contracts and blocks that the parameters of a call refer to, for rules about contracts and overrides.
-//! Each parameter is read by the parser of its handler, so that a rule sees what would be executed.
+//! The filters, blocks, contracts and overrides that the parameters of a call refer to. Servers check by them the rules of API
+//! keys. Each parameter is read by the parser of its handler, so that a rule is applied to exactly what the handler would use.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -18,20 +18,20 @@ use super::{
 use crate::types::Transaction;
 
 impl Call {
-    /// The parameters; `None` if the method does not exist, or takes fewer or more: then no handler runs.
+    /// The parameters; `None` if the method does not exist or their number is wrong, because no handler runs then.
     pub fn params(&self) -> Option<Params<'_>> {
         let row = self.row?;
         Params::new(&self.params, row.required(), row.params.len()).ok()
     }
 
-    /// The filter that the call polls, reads or removes.
+    /// The id of the filter that the call polls, reads or removes.
     pub fn filter(&self) -> Option<u128> {
         let row = self.row.filter(|row| row.is_about_filters())?;
-        let about = row.params.first().is_some_and(|param| param.subject == ParamSubject::Filter);
-        filters::id(self.params().filter(|_| about)?).ok()?
+        let names_filter = row.params.first().is_some_and(|param| param.subject == ParamSubject::Filter);
+        filters::id(self.params().filter(|_| names_filter)?).ok()?
     }
 
-    /// The numbers of blocks that the parameters name: of blocks, and the ends of ranges.
+    /// The numbers of blocks that the parameters state, as block parameters or as ends of ranges.
     pub fn blocks(&self) -> Vec<u64> {
         let (Some(row), Some(params)) = (self.row, self.params()) else { return Vec::new() };
         let named = row.params.iter().enumerate().flat_map(|(position, param)| match param.kind {
@@ -53,7 +53,7 @@ impl Method {
     /// without an address, the creation of a contract, or a parameter that the handler refuses.
     pub fn contracts(&self, values: &[Box<RawValue>]) -> Option<Vec<Address>> {
         let mut all = Vec::new();
-        // With too few parameters or too many, no handler runs.
+        // With a wrong number of parameters, no handler runs.
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return Some(all) };
         for (position, param) in self.params.iter().enumerate() {
             match param.subject {
@@ -87,7 +87,7 @@ impl Method {
         Some(all)
     }
 
-    /// Whether a call of this method has overrides of state, or some that its handler refuses.
+    /// Whether a call of this method overrides state, also if its handler refuses the overrides.
     pub fn overrides(&self, values: &[Box<RawValue>]) -> bool {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return false };
         self.params.iter().enumerate().any(|(position, param)| match param.subject {
@@ -95,7 +95,7 @@ impl Method {
                 call_object::overrides(params, position).map_or(true, |given| !given.accounts.is_empty())
             }
             ParamSubject::CallOptions => debug::overrides(params, position),
-            // A witness is also that of a simulation, in place of a call.
+            // Some methods take a simulation in place of a call (`rootlight_getWitness`).
             ParamSubject::Simulation | ParamSubject::Call => simulate::overrides(params),
             _ => false,
         })

@@ -1,4 +1,4 @@
-//! The support of each method in each mode: part of the catalogue of methods.
+//! The support of each method in each mode, which the catalogue of methods (`rpc.discover`, docs/methods.md) states.
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 

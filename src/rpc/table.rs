@@ -87,39 +87,40 @@ pub const UNAVAILABLE: &[&str] = &[
     "eth_getCompilers",
 ];
 
-/// What takes the place of fees of EIP-1559.
+/// The advice for methods about fees of EIP-1559.
 const LEGACY: &str = "Rootstock has no EIP-1559 fees. Send a legacy transaction with a gasPrice (cast: --legacy; web3.py: gasPrice)";
 
-/// What takes the place of the base fee.
+/// The advice for methods about the base fee.
 const BASE_FEE: &str = "Rootstock has no base fee. hardhat_setMinGasPrice sets the minimum gas price";
 
-/// The program, or another module of the package, may have a method that this browser module does not have.
+/// The advice for a method that this browser module does not have: the program, or another module of the package, may have it.
 #[cfg(not(feature = "catalogue"))]
 const NATIVE: &str = "the package does not have it. `rootlight methods` lists those of the program";
 
-/// The longest name, in bytes, that such an error repeats.
+/// The longest name of a method, in bytes, that the error with [`NATIVE`] repeats.
 #[cfg(not(feature = "catalogue"))]
 const MAX_NAME: usize = 64;
 
+/// The reason for methods about blobs.
 const BLOBS: &str = "Rootstock has no blobs";
 
-/// What takes the place of signatures that recover to another account.
+/// The advice for the method that makes signatures recover to another account.
 const SIGNATURES: &str = "No signature recovers to another account. Impersonate the account, or set the code of the contract that checks it";
 
-/// What takes the place of another upstream of a fork.
+/// The advice for methods that change the upstream of a fork.
 const UPSTREAM: &str = "A fork keeps its block. anvil_reset with {forking: {jsonRpcUrl}} begins on another";
 
-/// What takes the place of the beacon chain's random numbers.
+/// The advice for methods about the beacon chain's random numbers.
 const RANDAO: &str = "Rootstock has no PREVRANDAO. Its opcode 0x44 gives the difficulty";
 
-/// The replacement of methods that run several calls one after the other.
+/// The advice for methods that run several calls one after the other.
 const SIMULATION: &str = "eth_simulateV1 runs several calls, each on the state that the earlier ones left";
 
-/// Why there is nothing of the beacon chain.
+/// The reason for methods about the beacon chain.
 const BEACON: &str = "Rootstock has miners and no beacon chain";
 
-/// Methods of Ethereum and its tools that Rootstock cannot have or that others replace, each with what to do. A `*` at the end
-/// of a name stands for all names that begin so.
+/// Methods of Ethereum and its tools that Rootstock cannot have or that others replace, each with the reason or with advice. A
+/// `*` at the end of a name stands for all names that begin with the rest.
 pub const IMPOSSIBLE: &[(&str, &str)] = &[
     ("anvil_getBlobByHash", BLOBS),
     ("anvil_getBlobsByTransactionHash", BLOBS),
@@ -151,11 +152,11 @@ pub const IMPOSSIBLE: &[(&str, &str)] = &[
 
 /// The error for the name of a method that is not in the table.
 pub(super) fn unknown(name: &str) -> RpcError {
-    let is = |known: &str| match known.strip_suffix('*') {
+    let matches = |known: &str| match known.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => name == known,
     };
-    if let Some((_, instead)) = IMPOSSIBLE.iter().find(|(known, _)| is(known)) {
+    if let Some((_, instead)) = IMPOSSIBLE.iter().find(|(known, _)| matches(known)) {
         return RpcError::Impossible { method: name.into(), instead };
     }
     match UNAVAILABLE.contains(&name) {

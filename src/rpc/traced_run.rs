@@ -1,4 +1,5 @@
-//! Traces of calls, each on the state that the earlier ones left.
+//! Traces of calls that are no transactions, each on the state that the earlier ones left: `debug_traceCall*` and
+//! `trace_call*` use it.
 
 use alloc::vec::Vec;
 
@@ -23,14 +24,16 @@ use crate::{
     types::Transaction,
 };
 
+/// A call to run and trace.
 pub(super) struct TracedCall {
     pub(super) message: CallMessage,
+    /// The data to collect.
     pub(super) tracer: Tracer,
-    /// The changes in the block that it sees.
+    /// The overrides of the block that the call sees.
     pub(super) block: BlockOverride,
 }
 
-/// The script that traces the calls; `None` where a native tracer does.
+/// The script that traces the calls; `None` if the tracer of each call does.
 #[cfg(feature = "catalogue")]
 type CallScript<'r> = Option<&'r mut ScriptTracer>;
 #[cfg(not(feature = "catalogue"))]
@@ -58,6 +61,7 @@ pub(super) fn traced_by_script(
     run(view, base, overrides, calls, Some(script)).map(drop)
 }
 
+/// Runs the calls, traced by the script if there is one; the traces are empty then.
 fn run(
     view: &dyn View,
     base: &BlockHeader,
@@ -78,18 +82,24 @@ fn run(
     if budget.exceeded() { Err(too_large()) } else { Ok(traces) }
 }
 
+/// The run of all calls of a request.
 struct CallRun<'r, 'a> {
     view: &'r dyn View,
+    /// The block without the overrides of a call.
     context: &'r CallContext<'r>,
     simulation: &'r mut Simulation<'a>,
+    /// The memory that further traces may take.
     budget: &'r mut TraceBudget,
     gas: SharedGas,
+    /// Number of logs of the earlier calls.
     first_log: usize,
     #[cfg_attr(not(feature = "catalogue"), allow(dead_code, reason = "hosts alone have scripts"))]
     script: CallScript<'r>,
 }
 
 impl CallRun<'_, '_> {
+    /// Runs the calls in order. The outer error is a run that stopped, such as for missing state; the inner one is a rule that a
+    /// call breaks.
     fn all(
         mut self,
         overrides: &StateOverride,
@@ -106,11 +116,13 @@ impl CallRun<'_, '_> {
             let is_last = traces.len().saturating_add(1) == calls.len();
             match self.gas.transaction(self.simulation, &context, message, None, message.gas) {
                 Ok(transaction) if is_last && !self.has_script() => {
+                    // No later call and no script reads the changes of this call, so that they need not be kept.
                     self.simulation.end_with_next();
                     traces.push(self.call(&context, call, transaction, traces.len())?);
                 }
                 Ok(transaction) => traces.push(self.call(&context, call, transaction, traces.len())?),
-                // Nothing that was read has a meaning. The other calls show more of what is missing.
+                // The simulation has read missing state as zero, so that the error may be wrong. The result is discarded anyway,
+                // and the other calls find more missing state.
                 Err(_) if self.simulation.is_incomplete() => {}
                 Err(error) => return Ok(Err(error.into())),
             }
@@ -126,6 +138,7 @@ impl CallRun<'_, '_> {
         return false;
     }
 
+    /// Runs a call as the transaction at this index, and returns its trace.
     fn call(
         &mut self,
         context: &CallContext<'_>,

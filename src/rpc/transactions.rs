@@ -1,4 +1,4 @@
-//! Transactions and receipts.
+//! `eth_getTransaction*` and `eth_get*Receipt*`: transactions and receipts of mined blocks, and transactions that wait.
 
 use super::{
     blocks::{by_block_param, by_hash},
@@ -75,8 +75,8 @@ fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) ->
     verified(&render::transaction(view, &header, &body, index)?)
 }
 
-/// Locates the transaction whose hash is the first parameter. The second parameter, if given, is the signed
-/// transaction itself.
+/// Locates the transaction whose hash is the first parameter. The second parameter, if given, is the signed transaction itself,
+/// with which the view can prove that the transaction is not mined.
 fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionLocation, Failure> {
     let hash = params.hash(0, "transaction hash")?;
     let mut given = None;
@@ -104,7 +104,8 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> HandlerResult {
     }
 }
 
-/// A waiting transaction: its hash proves its content, but only an upstream says that it waits.
+/// A waiting transaction. Its hash proves its content. In the own pool of a chain the answer is verified; otherwise only an
+/// upstream says that the transaction waits.
 fn pending(view: &dyn View, transaction: &Transaction) -> HandlerResult {
     let hash = transaction.hash();
     if let Some(waiting) = view.pool().and_then(|pool| pool.get(&hash)) {

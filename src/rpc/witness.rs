@@ -1,5 +1,5 @@
-//! `rootlight_getWitness`, `rootlight_getBlockWitness` and `debug_executionWitness`: everything that proves an execution, in
-//! one response.
+//! `rootlight_getWitness`, `rootlight_getBlockWitness` and `debug_executionWitness`: the trie nodes and values that an execution
+//! reads, in one response.
 //!
 //! A client checks the nodes against the state root of a header that it has verified, runs the same execution on
 //! them, and finds that nothing is missing. It needs to trust nothing else of the response.
@@ -27,8 +27,7 @@ use crate::{
     types::{Header, HeaderForm, encode_uncles},
 };
 
-/// Most bytes of nodes and values in one witness: hex makes them twice as long, and no answer is longer than
-/// [`MAX_RESPONSE`].
+/// Most bytes of nodes and values in one witness. In hex they are twice as long, and no answer is longer than [`MAX_RESPONSE`].
 pub const MAX_WITNESS_BYTES: usize = MAX_RESPONSE / 2;
 
 pub(super) const METHODS: &[Method] = &[
@@ -62,6 +61,7 @@ pub(super) const METHODS: &[Method] = &[
     .costs(300),
 ];
 
+/// A witness as upstreams of light clients give it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Witness {
@@ -75,7 +75,8 @@ struct Witness {
     values: Vec<String>,
 }
 
-/// The witness of a block's execution in the shape of execution-apis, with what only Rootstock's blocks read.
+/// The witness of a block's execution in the form of execution-apis (Ethereum's specification of JSON-RPC), with the additional
+/// data that only Rootstock's blocks read.
 #[derive(Serialize)]
 struct ExecutionWitness {
     /// Trie nodes, and values of which the nodes hold only the hash, without codes.
@@ -104,10 +105,10 @@ fn of_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
         return absent();
     }
     let parent = require(view, &by_hash(header.parent_hash))?;
-    let listing = Listing { wanted: params.boolean(2, false)?, keys: BTreeSet::new() };
-    let mut reads = Reads { last, listing, ..Reads::default() };
+    let whole_storage = WholeStorage { is_selected: params.boolean(2, false)?, keys: BTreeSet::new() };
+    let mut reads = Reads { last, whole_storage, ..Reads::default() };
     view.replay(&header, &mut reads)?;
-    reads.keys.append(&mut reads.listing.keys);
+    reads.keys.append(&mut reads.whole_storage.keys);
     verified(&witness(view, &parent, &reads.keys)?)
 }
 
@@ -141,6 +142,7 @@ fn of_execution(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&ExecutionWitness { state: texts(&nodes), codes: texts(&codes), headers, uncles })
 }
 
+/// The ancestor with this number of a child of `parent`, which may be `parent` itself.
 fn ancestor(view: &dyn View, parent: &BlockHeader, number: u64) -> Result<BlockHeader, Failure> {
     let found = view.ancestor(parent.hash(), number)?;
     found.ok_or_else(|| RpcError::BlockNotFound(format!("{number:#x}")).into())
@@ -150,28 +152,32 @@ fn by_hash(hash: B256) -> BlockParam {
     BlockParam::Hash { hash, require_canonical: false, in_map: false }
 }
 
-/// Collects the keys that transactions access, up to the last wanted one, and the numbers of the ancestors that are read.
+/// Collects the keys that transactions access, and the numbers of the ancestors that are read.
 #[derive(Default)]
 struct Reads {
+    /// Index of the last transaction whose keys are collected; `None` for all transactions.
     last: Option<usize>,
-    done: bool,
+    /// Whether the keys of that transaction are collected.
+    is_done: bool,
     keys: BTreeSet<StateKey>,
-    listing: Listing,
+    whole_storage: WholeStorage,
+    /// The numbers of the ancestors whose headers are read.
     headers: BTreeSet<u64>,
-    /// The ancestors whose uncles are read.
+    /// The numbers of the ancestors whose uncles are read.
     uncles: BTreeSet<u64>,
 }
 
-/// Collects the whole storage of called contracts.
+/// Collects the keys of the whole storage of called contracts.
 #[derive(Default)]
-struct Listing {
-    wanted: bool,
+struct WholeStorage {
+    /// Whether the caller has requested these keys.
+    is_selected: bool,
     keys: BTreeSet<StateKey>,
 }
 
-impl Inspector for Listing {
+impl Inspector for WholeStorage {
     fn wants_storage(&self) -> bool {
-        self.wanted
+        self.is_selected
     }
 
     fn frame(&mut self, start: FrameStart) {
@@ -182,19 +188,20 @@ impl Inspector for Listing {
 
 impl BlockObserver for Reads {
     fn inspector(&mut self, _: usize) -> Option<&mut dyn Inspector> {
-        (self.listing.wanted && !self.done).then_some(&mut self.listing)
+        (self.whole_storage.is_selected && !self.is_done).then_some(&mut self.whole_storage)
     }
 
     fn watches_access(&self) -> bool {
-        !self.done
+        !self.is_done
     }
 
     fn accessed(&mut self, index: usize, access: &Access) {
-        if self.done {
+        if self.is_done {
             return;
         }
         for key in &access.keys {
             match key {
+                // The key covers the account, its code and its storage marker. The path of slot 0 leads through the marker.
                 AccessKey::Account(address) => {
                     self.keys.insert(StateKey::Account(*address));
                     self.keys.insert(StateKey::Code(*address));
@@ -205,7 +212,7 @@ impl BlockObserver for Reads {
                 }
             }
         }
-        self.done = self.last.is_some_and(|last| index >= last);
+        self.is_done = self.last.is_some_and(|last| index >= last);
     }
 
     fn ancestors(&mut self, headers: &BTreeSet<u64>, uncles: &BTreeSet<u64>) {
@@ -224,13 +231,15 @@ struct Collected {
 }
 
 impl Collected {
-    fn put(into: &mut BTreeSet<Bytes>, total: &mut usize, bytes: Bytes) {
+    /// Adds bytes to one of the sets, and their length to the size of all.
+    fn put(set: &mut BTreeSet<Bytes>, total: &mut usize, bytes: Bytes) {
         let size = bytes.len();
-        if into.insert(bytes) {
+        if set.insert(bytes) {
             *total = total.saturating_add(size);
         }
     }
 
+    /// Adds the nodes on a path of the trie; `key` names the missing fact if they are not available.
     fn path_nodes(
         &mut self,
         view: &dyn State,
@@ -250,13 +259,14 @@ impl Collected {
         value.len() > crate::trie::limits::MAX_INLINE_VALUE
     }
 
-    /// The text of other bytes of the witness, which count towards its size.
+    /// The hex of bytes that are neither nodes, codes nor values. They count towards the size of the witness.
     fn counted(&mut self, bytes: Vec<u8>) -> Result<String, Failure> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         self.check()?;
         Ok(hex::encode_prefixed(bytes))
     }
 
+    /// A refusal if the witness is too large.
     fn check(&self) -> Result<(), Failure> {
         if self.bytes > MAX_WITNESS_BYTES {
             return Err(Failure::Stop(Stop::Refused(Refusal::WitnessTooLarge { max: MAX_WITNESS_BYTES })));
@@ -265,11 +275,12 @@ impl Collected {
     }
 }
 
-/// The bytes as texts, in the order of the bytes.
+/// The bytes in hex, in the order of the bytes.
 fn texts(all: &BTreeSet<Bytes>) -> Vec<String> {
     all.iter().map(hex::encode_prefixed).collect()
 }
 
+/// Everything that proves these keys of the state after a block.
 fn collect(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Collected, Failure> {
     view.provable(header)?;
     let state = view.state(header)?;
@@ -281,6 +292,7 @@ fn collect(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) ->
     Ok(collected)
 }
 
+/// The witness of these keys of the state after a block.
 fn witness(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
     let Collected { nodes, mut codes, mut values, .. } = collect(view, header, keys)?;
     values.append(&mut codes);
@@ -293,6 +305,7 @@ fn witness(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) ->
     })
 }
 
+/// Adds the proof of one key.
 fn add(
     view: &dyn State,
     header: &BlockHeader,

@@ -1,4 +1,5 @@
-//! `eth_submitWork` and `eth_submitHashrate`. Rootstock is merge-mined: miners use `mnr_*`.
+//! `eth_submitWork` and `eth_submitHashrate`, which miners of Ethereum used. Rootstock is merge-mined with Bitcoin: its miners use
+//! `mnr_*`, and these methods only check their parameters.
 
 use super::{
     error::ParamError,

@@ -1,4 +1,5 @@
-//! Simulated blocks as the blocks above them see them.
+//! Simulated blocks, and the ancestors that code in the next simulated block can ask for: the simulated blocks before it, and
+//! the blocks of the chain below them.
 
 use alloc::vec::Vec;
 
@@ -9,6 +10,7 @@ use crate::{
     types::{Header, Log, SealedHeader, Transaction},
 };
 
+/// A block of a simulation that has run.
 pub(super) struct SimulatedBlock {
     pub(super) header: SealedHeader,
     pub(super) calls: Vec<SimulatedCall>,
@@ -19,17 +21,20 @@ pub(super) struct SimulatedCall {
     pub(super) transaction: Transaction,
     pub(super) sender: Address,
     pub(super) run: SimulatedRun,
-    /// The logs of the receipt, or these and those of transfers.
+    /// The logs that the answer shows: those of the receipt, and with `traceTransfers` one for each transfer of value.
     pub(super) logs: Vec<Log>,
 }
 
+/// The ancestors of the next simulated block.
 pub(super) struct SimulatedHashes<'a> {
+    /// The blocks of the chain.
     pub(super) below: &'a dyn BlockHashes,
-    /// Simulated blocks, without a gap.
+    /// The simulated blocks before it, whose numbers follow each other without a gap.
     pub(super) blocks: &'a [SimulatedBlock],
 }
 
 impl SimulatedHashes<'_> {
+    /// The header of the simulated block with this number.
     fn simulated(&self, number: u64) -> Option<&SealedHeader> {
         let first = self.blocks.first()?.header.number;
         let index = usize::try_from(number.checked_sub(first)?).ok()?;

@@ -1,4 +1,4 @@
-//! The run of a simulation: transactions and headers of its blocks.
+//! The run of a simulation: runs the calls of each block as transactions, and makes the headers of the blocks.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -24,17 +24,20 @@ use crate::{
 /// A simulation that is running.
 pub(super) struct Run<'r, 'a> {
     pub(super) network: &'r Network,
+    /// The block of the chain below the first simulated block.
     pub(super) base: &'r BlockHeader,
     pub(super) input: &'r SimulationInput,
     /// The context of the first block.
     pub(super) context: &'r CallContext<'r>,
     pub(super) simulation: &'r mut Simulation<'a>,
     pub(super) gas: SharedGas,
-    /// Bytes of output and logs that still fit into an answer.
-    pub(super) room: usize,
+    /// Bytes of output and logs that the calls may still add to the answer.
+    pub(super) bytes_left: usize,
 }
 
 impl Run<'_, '_> {
+    /// Runs all blocks. The outer error is a run that stopped, such as for missing state; the inner one is a rule that the
+    /// simulation breaks, or an answer that is too long.
     pub(super) fn all(
         mut self,
         plans: &[BlockPlan],
@@ -52,6 +55,7 @@ impl Run<'_, '_> {
         Ok(Ok(blocks))
     }
 
+    /// Runs the calls of a block; the errors are those of [`Self::all`].
     fn block(
         &mut self,
         plan: &BlockPlan,
@@ -75,7 +79,8 @@ impl Run<'_, '_> {
         for call in calls {
             let (sender, transaction) = match self.transaction(&context, call, gas_used) {
                 Ok(checked) => checked,
-                // Nothing that was read has a meaning. The other calls show more of what is missing.
+                // The simulation has read missing state as zero, so that the error may be wrong. The result is discarded anyway,
+                // and the other calls find more missing state.
                 Err(_) if self.simulation.is_incomplete() => continue,
                 Err(error) => return Ok(Err(error.into())),
             };
@@ -83,18 +88,20 @@ impl Run<'_, '_> {
             gas_used = gas_used.saturating_add(call.run.gas_used);
             fees = fees.saturating_add(call.run.fee);
             self.gas.spend(call.run.gas_used);
-            match self.room.checked_sub(size(&call)) {
-                Some(room) => self.room = room,
+            match self.bytes_left.checked_sub(answer_bytes(&call)) {
+                Some(bytes_left) => self.bytes_left = bytes_left,
                 None => return Ok(Err(RpcError::ResponseSize(MAX_RESPONSE))),
             }
             done.push(call);
         }
+        // All fees of a block go to REMASC, the contract that pays miners later.
         if !fees.is_zero() {
             self.simulation.credit(REMASC_ADDRESS, fees);
         }
         Ok(Ok(done))
     }
 
+    /// Runs a transaction, and collects its logs.
     fn call(
         &mut self,
         context: &CallContext<'_>,
@@ -107,6 +114,7 @@ impl Run<'_, '_> {
         let inspector = transfers.as_mut().map(|transfers| -> &mut dyn Inspector { transfers });
         let item = IndexedTransaction { index, transaction: &transaction, sender };
         let run = self.simulation.run(context, item, inspector)?;
+        // `created` is the address that a creation would get from the nonce before the run.
         let logs = match transfers {
             Some(transfers) => transfers.finish(&run, sender, &transaction, sender.create(nonce)),
             None => run.logs.clone(),
@@ -161,6 +169,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// The header of a simulated block. Its state root stays zero, because a root would need the whole state.
     fn header(&self, block: &BlockEnvironment, parent: B256, calls: &[SimulatedCall]) -> SealedHeader {
         let format = root_format(self.network, block.number);
         let transactions: Vec<Transaction> = calls.iter().map(|call| call.transaction.clone()).collect();
@@ -183,15 +192,14 @@ impl Run<'_, '_> {
             timestamp: block.timestamp,
             paid_fees: calls.iter().fold(U256::ZERO, |sum, call| sum.saturating_add(call.run.fee)),
             minimum_gas_price: SignedUint::new(block.minimum_gas_price),
-            // A state root would need the whole state.
             ..Header::empty(self.network.header_shape(block.number), block.number)
         }
         .seal()
     }
 }
 
-/// Bytes of a call's output and logs.
-fn size(call: &SimulatedCall) -> usize {
+/// Bytes of a call's output and of the data of its logs.
+fn answer_bytes(call: &SimulatedCall) -> usize {
     let logs = call.logs.iter().map(|log| log.data.len());
     logs.fold(call.run.output.len(), usize::saturating_add)
 }

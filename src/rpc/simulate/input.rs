@@ -17,9 +17,11 @@ use crate::{
     types::json::Object,
 };
 
-/// Most blocks of one simulation, as in execution-apis. Blocks between given numbers count.
+/// Most blocks of one simulation, as in execution-apis (Ethereum's specification of JSON-RPC). Blocks that fill gaps between the
+/// given numbers count too.
 pub(super) const MAX_BLOCKS: u64 = 256;
 
+/// The parameter as a caller writes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SimulationObject {
@@ -32,6 +34,7 @@ struct SimulationObject {
     return_full_transactions: Option<bool>,
 }
 
+/// A block of the simulation as a caller writes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BlockObject {
@@ -43,15 +46,18 @@ struct BlockObject {
     calls: Option<Vec<Object<CallObject>>>,
 }
 
+/// The parsed parameter.
 pub(in crate::rpc) struct SimulationInput {
     pub(in crate::rpc) blocks: Vec<BlockInput>,
     /// Whether transfers of value are shown as logs.
     pub(super) trace_transfers: bool,
     /// Whether nonces and gas prices are checked, as in a block.
     pub(super) validation: bool,
+    /// Whether the blocks of the answer have transaction objects instead of hashes.
     pub(super) full_transactions: bool,
 }
 
+/// A block of a simulation: its overrides, and the calls that run in it.
 pub(in crate::rpc) struct BlockInput {
     pub(super) block: BlockOverride,
     pub(in crate::rpc) state: StateOverride,

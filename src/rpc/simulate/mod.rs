@@ -1,4 +1,5 @@
-//! `eth_simulateV1` (execution-apis): blocks of calls on top of a block, each on the state that the earlier ones left.
+//! `eth_simulateV1` (of execution-apis, Ethereum's specification of JSON-RPC): blocks of calls on top of a block, each call on the
+//! state that the earlier ones left.
 //!
 //! Gas, opcodes, native contracts and fees are Rootstock's. A simulated block has no REMASC transaction, and its state root
 //! is zero: a state root would need the whole state.
@@ -47,7 +48,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .runs(Runs::Calls)
 .costs(500)];
 
-/// The call block of a simulation, the block below it, and the environments of its blocks.
+/// The call block of a simulation, the block of the chain below it, and the plans of its blocks.
 fn prepare(
     view: &dyn View,
     params: Params<'_>,
@@ -61,8 +62,10 @@ fn prepare(
     Ok((CallBlock::after(view, base.clone()), base, plans))
 }
 
+/// The blocks of a simulation, or the error with which it is answered.
 type Simulated = Result<Vec<SimulatedBlock>, RpcError>;
 
+/// Runs a simulation.
 fn run(
     view: &dyn View,
     base: &BlockHeader,
@@ -80,14 +83,14 @@ fn run(
             context,
             simulation,
             gas: SharedGas::new(limits.gas_cap),
-            // Hex takes twice the bytes.
-            room: MAX_RESPONSE / 2,
+            // The answer has the bytes in hex, which takes twice as many characters.
+            bytes_left: MAX_RESPONSE / 2,
         }
         .all(plans)
     })
 }
 
-/// All state that a simulation reads, with the block whose state it is.
+/// The keys of all state that a simulation reads, with the block whose state it is.
 #[cfg(feature = "local")]
 pub(super) fn keys_of_simulation(
     view: &dyn View,
@@ -95,7 +98,7 @@ pub(super) fn keys_of_simulation(
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<crate::state::StateKey>), Failure> {
     let input = SimulationInput::read(params)?;
     let (call_block, base, plans) = prepare(view, params, &input)?;
-    // A simulation that breaks a rule has read what shows it.
+    // The result is ignored, also if the simulation breaks a rule: the keys read so far are enough to find that again.
     call_block.keys_of(view, |context, limits| run(view, &base, &input, &plans, context, limits).map(drop))
 }
 

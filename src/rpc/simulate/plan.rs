@@ -1,13 +1,14 @@
-//! The environments of the blocks of a simulation.
+//! The environments of the blocks of a simulation: numbers, timestamps and overrides, before any call runs.
 
 use alloc::vec::Vec;
 
 use super::input::{MAX_BLOCKS, SimulationInput};
 use crate::{engine::BlockHeader, exec::BlockEnvironment, rpc::simulation_error::SimulationError};
 
+/// The environment of one block of a simulation.
 pub(super) struct BlockPlan {
     pub(super) environment: BlockEnvironment,
-    /// The position of the block in the input; `None` for a block between given numbers.
+    /// The position of the block in the input; `None` for a block that fills a gap between given numbers.
     pub(super) input: Option<usize>,
 }
 
@@ -17,9 +18,11 @@ pub(super) struct BlockPlan {
 /// Numbers or times that do not increase; too many blocks.
 pub(super) fn plan(input: &SimulationInput, base: &BlockHeader) -> Result<Vec<BlockPlan>, SimulationError> {
     let mut plans = Vec::new();
-    // The clock of a development chain plays no part, so that every chain gives the same answer.
+    // Each block is one second after its parent, whatever the clock of a development chain says, so that every chain gives the
+    // same answer.
     let mut next = BlockEnvironment::from(base.header());
     next.timestamp = next.timestamp.saturating_add(1);
+    // Number and timestamp of the block before.
     let (mut number, mut time) = (base.number, base.timestamp);
     for (index, block) in input.blocks.iter().enumerate() {
         let given = block.block.number.unwrap_or(number.saturating_add(1));

@@ -15,10 +15,12 @@ use crate::{
     },
 };
 
-/// Code of a call that reverts, and of one that halts, as in execution-apis.
+/// Code of a call that reverts, as in execution-apis.
 const REVERTED: i32 = 3;
+/// Code of a call that halts without a result, as in execution-apis.
 const HALTED: i32 = -32015;
 
+/// A block object with the results of its calls.
 #[derive(Serialize)]
 pub(super) struct BlockResult {
     #[serde(flatten)]
@@ -34,6 +36,7 @@ struct CallResult {
     gas_used: Quantity,
     /// Gas used before refunds.
     max_used_gas: Quantity,
+    /// 1 if the call succeeded, else 0.
     status: Quantity,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallError>,
@@ -47,7 +50,8 @@ struct CallError {
     data: Option<Data>,
 }
 
-/// The blocks; `total` is the total difficulty below them, if it is known.
+/// The blocks as the answer shows them. `total` is the total difficulty of the block below them, if it is known; `full` selects
+/// transaction objects instead of hashes.
 pub(super) fn blocks(blocks: &[SimulatedBlock], mut total: Option<U256>, full: bool) -> Vec<BlockResult> {
     let mut results = Vec::new();
     for block in blocks {
@@ -78,6 +82,7 @@ fn transaction(call: &SimulatedCall, location: &Location) -> RpcTransaction {
     RpcTransaction::new(&call.transaction, call.transaction.hash(), call.sender, Some(location))
 }
 
+/// The result of a call. `first_log` is the number of logs of the block before it, and counts on.
 fn call_result(call: &SimulatedCall, location: &Location, first_log: &mut u64) -> CallResult {
     let hash = call.transaction.hash();
     let mut logs = Vec::new();
@@ -96,6 +101,7 @@ fn call_result(call: &SimulatedCall, location: &Location, first_log: &mut u64) -
     }
 }
 
+/// The error of a failed call; `None` as failure is a revert.
 fn error(failure: Option<HaltReason>, call: &SimulatedCall) -> CallError {
     let Some(halt) = failure else {
         let output = &call.run.output;

@@ -1,5 +1,5 @@
-//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls, changes of state and instructions of a run,
-//! in Parity's format.
+//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls, changes of state and instructions of a run, in the
+//! format of the former client Parity.
 
 use alloc::{string::String, vec::Vec};
 
@@ -36,6 +36,9 @@ use crate::{
     types::json::{Data, Object},
 };
 
+/// Most characters of an unknown trace type that its error repeats.
+const MAX_NAME: usize = 64;
+
 const TYPES: Param = required("traceTypes", "array of TRACE_TYPE");
 const RESULT: &str = "{output, trace, stateDiff, vmTrace}";
 
@@ -53,7 +56,7 @@ pub(super) const CALL: Method = Method::read(
         let types = TraceTypes::read(params, 1)?;
         let state = overrides(params, 3)?;
         let message = CallMessage::clone(&*message(params)?);
-        one(view, &params.call_block(2)?, &state, message, types)
+        trace_one(view, &params.call_block(2)?, &state, message, types)
     },
 )
 .runs(Runs::Calls)
@@ -85,7 +88,7 @@ pub(super) const RAW_TRANSACTION: Method = Method::read(
             value: transaction.value,
             data: transaction.data,
         };
-        one(view, &BlockParam::Latest, &StateOverride::default(), message, types)
+        trace_one(view, &BlockParam::Latest, &StateOverride::default(), message, types)
     },
 )
 .runs(Runs::Calls)
@@ -125,7 +128,7 @@ pub(super) const REPLAY_BLOCK: Method = Method::read(
 .runs(Runs::Block)
 .costs(500);
 
-/// The parts of a run to show.
+/// The parts of a run that the caller selects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TraceTypes {
     trace: bool,
@@ -159,13 +162,13 @@ impl TraceTypes {
                 "stateDiff" => types.state_diff = true,
                 "vmTrace" if HAS_VM_TRACES => types.vm_trace = true,
                 "vmTrace" => return Err(ParamError::VmTrace),
-                other => return Err(ParamError::TraceType(other.chars().take(64).collect())),
+                other => return Err(ParamError::TraceType(other.chars().take(MAX_NAME).collect())),
             }
         }
         Ok(types)
     }
 
-    /// The parts to collect. The output is that of the outermost call.
+    /// The tracer that collects these parts. Calls are always collected, because the output is that of the outermost call.
     fn tracer(self) -> Tracer {
         Tracer { state: self.state_diff, vm: self.vm_trace, ..Tracer::CALLS }
     }
@@ -187,7 +190,8 @@ impl TraceTypes {
     }
 }
 
-fn one(
+/// Runs one call on the state after a block and answers with its trace.
+fn trace_one(
     view: &dyn View,
     param: &BlockParam,
     state: &StateOverride,
@@ -200,6 +204,7 @@ fn one(
     verified(&traces.first().map(|trace| types.run_trace(trace)))
 }
 
+/// The calls in the first parameter, each with its trace types.
 fn calls(params: Params<'_>) -> Result<Vec<(CallMessage, TraceTypes)>, ParamError> {
     let given: Vec<(Object<CallObject>, Vec<String>)> =
         call_list(params, "an array of calls, each with its trace types")?;

@@ -1,4 +1,4 @@
-//! The state differences of Parity's traces (`stateDiff`).
+//! The changes of state in the traces of the former client Parity (`stateDiff`).
 
 use alloc::collections::BTreeMap;
 
@@ -11,12 +11,16 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
-/// A value before and after a run.
+/// A value before and after a run, with the names and signs of Parity.
 #[derive(Debug, PartialEq, Eq)]
 enum Delta<T> {
+    /// `=`: the value is the same, or absent before and after.
     Same,
+    /// `+`: there was no value before.
     Born(T),
+    /// `-`: there is no value after.
     Died(T),
+    /// `*`: the values before and after.
     Changed(T, T),
 }
 
@@ -74,23 +78,25 @@ impl StateDiff {
     }
 }
 
-/// The changes of a run to an account; `None` if nothing.
+/// The changes of a run to an account; `None` if nothing has changed.
 fn diff(account: &UsedAccount) -> Option<AccountDiff> {
     let (before, after) = (account.before.as_ref(), account.after.as_ref());
-    let number = |of: fn(&AccountValues) -> U256| {
-        Delta::between(before.map(of).map(Quantity), after.map(of).map(Quantity))
+    let number = |read: fn(&AccountValues) -> U256| {
+        Delta::between(before.map(read).map(Quantity), after.map(read).map(Quantity))
     };
     let code = |values: &AccountValues| Data(values.code.clone());
     // The cells of native contracts that are longer than a word are left out.
-    let cells = account.cells.iter().filter(|(_, (was, is))| was != is && was.len() <= 32 && is.len() <= 32);
-    let cell = |bytes: &[u8]| B256::left_padding_from(bytes);
-    let delta = |was: &[u8], is: &[u8]| match (before, after) {
-        (None, _) => Delta::Born(cell(is)),
-        (_, None) => Delta::Died(cell(was)),
-        _ => Delta::Changed(cell(was), cell(is)),
+    let cells =
+        account.cells.iter().filter(|(_, (old, new))| old != new && old.len() <= 32 && new.len() <= 32);
+    let word = |bytes: &[u8]| B256::left_padding_from(bytes);
+    // A cell of an existing account is always `Changed`, from or to zero too; only a new or removed account has others.
+    let delta = |old: &[u8], new: &[u8]| match (before, after) {
+        (None, _) => Delta::Born(word(new)),
+        (_, None) => Delta::Died(word(old)),
+        _ => Delta::Changed(word(old), word(new)),
     };
     let storage: BTreeMap<_, _> =
-        cells.map(|(slot, (was, is))| (B256::from(*slot), delta(was, is))).collect();
+        cells.map(|(slot, (old, new))| (B256::from(*slot), delta(old, new))).collect();
     (before != after || !storage.is_empty()).then(|| AccountDiff {
         balance: number(|values| values.balance),
         code: Delta::between(before.map(code), after.map(code)),

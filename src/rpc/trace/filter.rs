@@ -20,17 +20,17 @@ use crate::{
     types::BlockRef,
 };
 
-/// The largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
+/// Most traces of one answer and the largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
 const MAX_TRACES: usize = 10_000;
 
 /// The limits of a profile of the server: [`NODE`] or [`HOSTED`].
 struct FilterRules {
     /// The first block of a filter without `fromBlock`.
-    from: BlockParam,
+    default_from: BlockParam,
     /// The largest `count`, which is also the default.
-    count: usize,
+    max_count: usize,
     /// Largest number of blocks in the range. The view's policy has a limit of its own besides.
-    blocks: u64,
+    max_blocks: u64,
 }
 
 impl FilterRules {
@@ -39,19 +39,22 @@ impl FilterRules {
         if from > to {
             return Err(ParamError::BlockRange);
         }
-        if to.saturating_sub(from) >= self.blocks {
-            return Err(ParamError::TraceRange(self.blocks));
+        if to.saturating_sub(from) >= self.max_blocks {
+            return Err(ParamError::TraceRange(self.max_blocks));
         }
         Ok(())
     }
 }
 
 /// The profile `node`: the limits of the reference node.
-const NODE: FilterRules = FilterRules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
+const NODE: FilterRules =
+    FilterRules { default_from: BlockParam::Earliest, max_count: MAX_TRACES, max_blocks: u64::MAX };
 
 /// The profile `hosted`: the limits of a public service, which docs/server.md lists.
-const HOSTED: FilterRules = FilterRules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
+const HOSTED: FilterRules =
+    FilterRules { default_from: BlockParam::Latest, max_count: 100, max_blocks: 2_000 };
 
+/// A trace filter as a caller writes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FilterObject<'a> {
@@ -69,6 +72,7 @@ struct FilterObject<'a> {
     count: Option<&'a RawValue>,
 }
 
+/// One address or a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Addresses {
@@ -94,9 +98,9 @@ pub struct TraceFilter {
     pub from: BlockParam,
     /// The last block.
     pub to: BlockParam,
-    /// Any of these senders; an empty list matches any.
+    /// The selected senders of transactions; an empty list selects all.
     pub senders: Vec<Address>,
-    /// Any of these receivers; an empty list matches any.
+    /// The selected receivers of transactions; an empty list selects all.
     pub receivers: Vec<Address>,
     /// How many traces are left out at the start.
     pub after: usize,
@@ -110,8 +114,11 @@ impl TraceFilter {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
     }
 
-    /// Reads a filter, and refuses a range of blocks that the profile does not allow. `height_of` gives the block number of
-    /// each end of the range. Returns the filter with both numbers; `None` if `height_of` knows no block for one of them.
+    /// Reads the filter in the first parameter by the rules of a profile: `hosted`, or else `node`. `height_of` returns the block
+    /// number of each end of the range. Returns the filter with both numbers; `None` if `height_of` returns none for one of them.
+    ///
+    /// # Errors
+    /// The filter is not valid, or the profile does not allow its range of blocks.
     pub fn of_params(
         params: Params<'_>,
         hosted: bool,
@@ -130,8 +137,12 @@ impl TraceFilter {
         let given: Option<FilterObject<'_>> =
             params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
         let given = given.ok_or(ParamError::TraceFilter)?;
-        let count =
-            number_up_to(given.count, rules.count, ParamError::TraceCountNegative, ParamError::TraceCount)?;
+        let count = number_up_to(
+            given.count,
+            rules.max_count,
+            ParamError::TraceCountNegative,
+            ParamError::TraceCount,
+        )?;
         let after =
             number_up_to(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
         let param = |raw: Option<&RawValue>, default| match raw {
@@ -139,16 +150,16 @@ impl TraceFilter {
             Some(raw) => traced_block(block_param(raw, false)),
         };
         Ok(Self {
-            from: param(given.from_block, rules.from.clone())?,
+            from: param(given.from_block, rules.default_from.clone())?,
             to: param(given.to_block, BlockParam::Latest)?,
             senders: Addresses::parse(given.from_address.as_ref())?,
             receivers: Addresses::parse(given.to_address.as_ref())?,
             after: after.unwrap_or(0),
-            count: count.unwrap_or(rules.count),
+            count: count.unwrap_or(rules.max_count),
         })
     }
 
-    /// The receivers that a filter selects; `None` if it selects all, or cannot be read.
+    /// The receivers that the filter in the first parameter selects; `None` if it selects all, or cannot be read.
     pub fn receivers(params: Params<'_>) -> Option<Vec<Address>> {
         let filter = Self::read(params, &NODE).ok()?;
         Some(filter.receivers).filter(|receivers| !receivers.is_empty())
@@ -156,13 +167,13 @@ impl TraceFilter {
 
     /// Whether the filter selects a transaction. Sender and receiver are compared with the transaction's only; a
     /// selected transaction contributes all its traces.
-    fn wants(&self, trace: &TransactionTrace) -> bool {
+    fn selects(&self, trace: &TransactionTrace) -> bool {
         let listed = |list: &[Address], address: Option<Address>| {
             list.is_empty() || address.is_some_and(|address| list.contains(&address))
         };
         let receiver =
             trace.calls.as_ref().and_then(|calls| calls.nodes.first()).and_then(|node| node.frame()?.to);
-        // REMASC's transaction has no sender, so no address matches it.
+        // The transaction that calls REMASC has no sender, so that no address matches.
         let sender = Some(trace.sender).filter(|sender| !sender.is_zero());
         listed(&self.senders, sender) && listed(&self.receivers, receiver)
     }
@@ -209,6 +220,7 @@ fn filter_by(rules: &FilterRules, view: &dyn View, params: Params<'_>) -> Handle
     verified(&collect(view, &filter, from, to)?)
 }
 
+/// The traces of the blocks from `from` to the height `to` that the filter selects.
 fn collect(
     view: &dyn View,
     filter: &TraceFilter,
@@ -219,29 +231,31 @@ fn collect(
     if to.saturating_sub(from.number) >= max {
         return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
     }
-    let mut found = TraceCollector { entries: Vec::new(), skip: filter.after, room: MAX_TRACE_BYTES };
+    let mut found = TraceCollector { entries: Vec::new(), skip: filter.after, bytes_left: MAX_TRACE_BYTES };
     let mut missing = Facts::new();
-    // The pending block and blocks of other branches are in no index.
+    // The index has canonical blocks only. If the range begins with the pending block or a block of another branch, that block
+    // is searched first, apart from the index.
     let canonical = view.is_canonical(BlockRef { number: from.number, hash: from.hash() });
-    let start = from.number.saturating_add(u64::from(!canonical));
-    let mut apart = Some(from).filter(|_| !canonical);
-    let indexed = view.transaction_blocks(&filter.senders, &filter.receivers, start, to);
-    let first = apart.as_ref().map(|header| header.number);
+    let indexed_from = from.number.saturating_add(u64::from(!canonical));
+    let mut off_chain = Some(from).filter(|_| !canonical);
+    let indexed = view.transaction_blocks(&filter.senders, &filter.receivers, indexed_from, to);
+    let first = off_chain.as_ref().map(|header| header.number);
     for number in first.into_iter().chain(indexed) {
         if view.policy().interrupted() {
             return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
         }
-        let header = apart.take().map_or_else(|| view.header_by_number(number), |header| Ok(Some(header)))?;
+        let header =
+            off_chain.take().map_or_else(|| view.header_by_number(number), |header| Ok(Some(header)))?;
         let Some(header) = header else { break };
-        let block = match traces(view, &header, Tracer::CALLS, None) {
-            // Later blocks are tried too, so that all missing facts are requested together.
+        let block_traces = match traces(view, &header, Tracer::CALLS, None) {
+            // The loop goes on after missing facts, so that those of all blocks are requested together.
             Err(Failure::Stop(Stop::Missing(facts))) => {
                 missing.extend(facts);
                 Vec::new()
             }
             traced => traced?,
         };
-        for trace in block.iter().filter(|trace| filter.wants(trace)) {
+        for trace in block_traces.iter().filter(|trace| filter.selects(trace)) {
             found.add(shape::transaction(&header, trace), filter.count)?;
         }
         if found.entries.len() >= filter.count {
@@ -260,17 +274,17 @@ struct TraceCollector {
     /// How many of the next entries are left out.
     skip: usize,
     /// Bytes that further entries may take.
-    room: usize,
+    bytes_left: usize,
 }
 
 impl TraceCollector {
     /// Adds the entries of a transaction, up to `most` in all.
-    fn add(&mut self, shown: Vec<shape::RpcTrace>, most: usize) -> Result<(), Failure> {
-        let skipped = self.skip.min(shown.len());
+    fn add(&mut self, entries: Vec<shape::RpcTrace>, most: usize) -> Result<(), Failure> {
+        let skipped = self.skip.min(entries.len());
         self.skip = self.skip.saturating_sub(skipped);
-        let wanted = most.saturating_sub(self.entries.len());
-        for entry in shown.into_iter().skip(skipped).take(wanted) {
-            self.room = self.room.checked_sub(entry.weight()).ok_or_else(too_large)?;
+        let allowed = most.saturating_sub(self.entries.len());
+        for entry in entries.into_iter().skip(skipped).take(allowed) {
+            self.bytes_left = self.bytes_left.checked_sub(entry.json_bytes()).ok_or_else(too_large)?;
             self.entries.push(entry);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The objects of geth's `flatCallTracer`: Parity's traces with geth's errors.
+//! The objects of geth's `flatCallTracer`: traces in the format of the former client Parity, with geth's errors.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -16,6 +16,7 @@ use crate::{
 /// Parts and form of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::rpc) struct FlatForm {
+    /// Whether errors have Parity's texts instead of geth's.
     pub(in crate::rpc) parity_errors: bool,
     /// Whether calls of native contracts are shown.
     pub(in crate::rpc) natives: bool,
@@ -74,7 +75,7 @@ pub(in crate::rpc) fn flat(
         .collect()
 }
 
-/// The action; that of the transaction names the opcode too.
+/// The action. Other than in `trace_*`, a creation by the transaction itself names the opcode too.
 fn with_method(node: &TraceNode) -> RpcAction {
     let mut action = action(node);
     action.creation_method =
@@ -82,7 +83,7 @@ fn with_method(node: &TraceNode) -> RpcAction {
     action
 }
 
-/// The result: also of a revert, whose output has the reason.
+/// The result. A revert has one too, whose output contains the reason; a halt has none.
 fn result(node: &TraceNode) -> Option<RpcTraceResult> {
     let close = node.close.as_ref().filter(|close| !matches!(close.failure, Some(Some(_))))?;
     let mut result = outcome(node, close);

@@ -1,4 +1,5 @@
-//! `trace_*`: traces of the calls of transactions, in the format of the reference node (Parity's).
+//! `trace_*`: traces of the calls of transactions, in the format of the reference node, which is that of the former client
+//! Parity. `replay` executes blocks again, `shape` writes the entries, and `call` and `filter` have methods of their own.
 
 mod call;
 mod diff;
@@ -84,7 +85,7 @@ const FILTER: Method = Method::read(
 .indexed(Indexed::Traces)
 .costs(1_000);
 
-/// The traces of the transaction in the first parameter, with its block's header; `None` if it is not mined.
+/// The traces of the transaction whose hash is the first parameter, with its block's header; `None` if it is not mined.
 fn of_transaction(
     view: &dyn View,
     params: Params<'_>,
@@ -114,9 +115,11 @@ fn get(view: &dyn View, params: Params<'_>) -> HandlerResult {
     Ok(verified(&shape::traces(&header, &traces).get(position))?.about(&header))
 }
 
+/// The index of a trace, in hex with `0x`.
 fn position_index(text: &str) -> Result<usize, ParamError> {
     let digits = text.strip_prefix("0x").ok_or_else(|| ParamError::Index(text.into()))?;
     match u32::from_str_radix(digits, 16) {
+        // `from_str_radix` accepts a sign.
         Ok(index) if !digits.starts_with('+') => usize::try_from(index).map_err(|_| ParamError::IndexRange),
         _ => Err(ParamError::Index(text.into())),
     }

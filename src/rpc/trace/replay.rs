@@ -12,7 +12,8 @@ use crate::{
     },
 };
 
-/// Executes a block again and returns the traces of all its transactions, or of one.
+/// Executes a block again and returns the traces of all its transactions, or only of the one at the index `only`. Block 0 has no
+/// transactions.
 pub(in crate::rpc) fn traces(
     view: &dyn State,
     header: &BlockHeader,
@@ -27,11 +28,13 @@ pub(in crate::rpc) fn traces(
     observer.finish().ok_or_else(too_large)
 }
 
+/// The refusal of traces that are longer than an answer may be.
 pub(in crate::rpc) fn too_large() -> Failure {
     Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }))
 }
 
-/// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
+/// Treats a parsed block parameter as the reference node's tracing methods do: accepts tags with capital letters, and replaces
+/// the error for an invalid one.
 pub fn traced_block(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
     tag_in_any_case(param).map_err(|error| match error {
         ParamError::BlockId(text) => ParamError::BlockNumber(text),

@@ -1,4 +1,4 @@
-//! The objects of `trace_*` answers.
+//! The entries of `trace_*` answers, in the format of the former client Parity.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -14,6 +14,10 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
+/// Estimated bytes of JSON of an entry without its data.
+const ENTRY_BYTES: usize = 600;
+
+/// An entry: a call, a contract creation or a self-destruction.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcTrace {
@@ -22,7 +26,9 @@ pub(super) struct RpcTrace {
     location: Option<TraceLocation>,
     #[serde(rename = "type")]
     kind: &'static str,
+    /// Number of direct children.
     subtraces: usize,
+    /// The position of the entry in the tree: the index at each level.
     trace_address: Vec<usize>,
     result: Option<RpcTraceResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,15 +47,16 @@ struct TraceLocation {
 
 impl RpcTrace {
     /// Approximate size in JSON, in bytes.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn json_bytes(&self) -> usize {
         let data = |data: &Option<Data>| data.as_ref().map_or(0, |data| data.0.len().saturating_mul(2));
         let result =
             self.result.as_ref().map_or(0, |result| data(&result.output).saturating_add(data(&result.code)));
         let action = data(&self.action.input).saturating_add(data(&self.action.init));
-        result.saturating_add(action).saturating_add(600)
+        result.saturating_add(action).saturating_add(ENTRY_BYTES)
     }
 }
 
+/// The action of an entry. Calls, creations and self-destructions have different members of it.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcAction {
@@ -94,6 +101,7 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
     traces.iter().flat_map(|trace| transaction(header, trace)).collect()
 }
 
+/// The trace objects of one transaction.
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
     let location = TraceLocation {
         block_hash: header.hash(),
@@ -130,12 +138,14 @@ fn entries(trace: &TransactionTrace, location: Option<TraceLocation>) -> Vec<Rpc
 /// The position of an entry in the tree of shown entries.
 #[derive(Debug, Default)]
 pub(super) struct TraceAddress {
+    /// The index at each level, from the top.
     pub(super) address: Vec<usize>,
+    /// Number of direct children that are shown.
     pub(super) children: usize,
 }
 
-/// The positions of the shown entries by their index. Calls of native contracts are left out, as in the reference node,
-/// unless they are asked for.
+/// The positions of the shown entries, by the index of the entry. Inner calls of native contracts are left out, as in the
+/// reference node, unless `natives` is true.
 pub(super) fn trace_addresses(calls: &CallTrace, natives: bool) -> BTreeMap<usize, TraceAddress> {
     let mut addresses = BTreeMap::<usize, TraceAddress>::new();
     for (index, node) in calls.nodes.iter().enumerate() {
@@ -154,6 +164,7 @@ pub(super) fn trace_addresses(calls: &CallTrace, natives: bool) -> BTreeMap<usiz
     addresses
 }
 
+/// The type of an entry.
 pub(super) fn kind(node: &TraceNode) -> &'static str {
     match &node.action {
         TraceAction::Frame(start) if start.kind.creates() => "create",
@@ -210,6 +221,7 @@ fn call_type(kind: FrameKind) -> Option<&'static str> {
     }
 }
 
+/// The result of an entry that has ended.
 pub(super) fn outcome(node: &TraceNode, close: &FrameClose) -> RpcTraceResult {
     let creates = node.frame().is_some_and(|start| start.kind.creates());
     let data = Data(close.output.clone());
@@ -221,6 +233,7 @@ pub(super) fn outcome(node: &TraceNode, close: &FrameClose) -> RpcTraceResult {
     }
 }
 
+/// The error text of a failed entry.
 pub(super) fn error(close: &FrameClose) -> Option<String> {
     close.failure.map(|failure| failure.map_or("Reverted", halt_text).into())
 }

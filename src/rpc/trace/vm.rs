@@ -1,4 +1,4 @@
-//! The instructions of Parity's traces (`vmTrace`).
+//! The instructions in the traces of the former client Parity (`vmTrace`).
 
 use alloy_primitives::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
@@ -10,22 +10,26 @@ use crate::{
 
 /// A call of a trace: its code and instructions.
 pub(super) struct VmCode<'a> {
+    /// The trace, which has the calls that the instructions start.
     trace: &'a VmTrace,
+    /// The call; `None` if the trace has none, which is shown as empty code.
     call: Option<&'a VmCall>,
 }
 
-/// An instruction.
+/// An instruction, and the trace with the call that it may start.
 struct Instruction<'a>(&'a VmTrace, &'a VmStep);
 
 /// The changes of an instruction.
 struct Effect<'a>(&'a VmEffect);
 
+/// The memory that an instruction used, from the offset `off` on.
 #[derive(Serialize)]
 struct Memory {
     data: Data,
     off: usize,
 }
 
+/// The storage cell that an instruction wrote.
 #[derive(Serialize)]
 struct Stored {
     key: Quantity,
@@ -39,7 +43,7 @@ impl<'a> VmCode<'a> {
     }
 }
 
-/// Instructions are formatted one by one during serialization. Formatting all of them first would take several times the
+/// The instructions of a call. They are formatted one by one during serialization. Formatting all of them first would take several times the
 /// memory of the answer.
 struct Instructions<'a>(&'a VmTrace, &'a [VmStep]);
 
@@ -83,6 +87,7 @@ impl Serialize for Effect<'_> {
         let pushed: alloc::vec::Vec<_> = pushed.iter().copied().map(Quantity).collect();
         object.serialize_field("push", &pushed)?;
         object.serialize_field("store", &stored)?;
+        // Parity's member `used` is the gas that is left.
         object.serialize_field("used", left)?;
         object.end()
     }
