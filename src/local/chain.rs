@@ -68,7 +68,7 @@ impl LocalChain {
     /// dropped; the head's state is always kept.
     ///
     /// # Errors
-    /// The header is not that of the network's genesis block.
+    /// The header does not have the hash of the network's genesis block.
     pub fn new(
         network: Arc<Network>,
         genesis: SealedHeader,
@@ -139,7 +139,7 @@ impl LocalChain {
         &self.snapshot
     }
 
-    /// Sets the index to which blocks are added when they become canonical. It must already know the present
+    /// Sets the index to which blocks are added when they become canonical. The index must already contain the present
     /// canonical blocks, or name each of them as a candidate of every search.
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.snapshot.index = Some(index);
@@ -469,6 +469,7 @@ impl LocalChain {
         }
     }
 
+    /// Drops a block outside the canonical chain, with its state.
     fn drop_side_block(&mut self, hash: &B256) {
         let Some((number, _)) = self.side_blocks.remove(hash) else { return };
         self.snapshot.blocks.remove(hash);

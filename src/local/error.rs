@@ -11,7 +11,7 @@ use crate::exec::BlockError;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ImportError {
-    /// The header or an uncle breaks a rule, or the parent is not known.
+    /// The header or an uncle breaks a rule, or the chain does not have the parent.
     #[error(transparent)]
     Header(#[from] ChainError),
     /// The transactions or receipts do not match the header's roots.

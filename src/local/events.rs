@@ -20,7 +20,7 @@ const MAX_REMOVED_BYTES: usize = 16 << 20;
 /// parts of body and receipts, and the two events of the block (joined and left).
 const REMOVED_SIZE: usize = 4_608;
 
-/// Most events of a piece. It bounds two costs: a piece that readers share is copied when an event is added to it (at most
+/// Most events of a piece. The number bounds two costs: a piece that readers share is copied when an event is added to it (at most
 /// 256 events), and a clone of [`Events`] copies a pointer to each piece (at most 257 pointers).
 const PIECE_EVENTS: usize = 256;
 
@@ -85,10 +85,12 @@ impl ChainEvent {
 }
 
 impl Piece {
+    /// The events with their numbers.
     fn numbered(&self) -> impl Iterator<Item = (u64, &ChainEvent)> {
         (self.first..).zip(&self.events)
     }
 
+    /// Whether the next event belongs to a new piece.
     fn is_full(&self) -> bool {
         self.events.len() >= PIECE_EVENTS || self.removed_bytes >= PIECE_BYTES
     }

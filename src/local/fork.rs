@@ -29,7 +29,7 @@ pub trait ForkBase: TrieBase {
     /// The block after which the local chain begins.
     fn block(&self) -> &VerifiedHeader;
 
-    /// The header at a height: that of the fork's block or of one of its ancestors. `None` if the header is not known yet.
+    /// The header of the fork's block or of one of its ancestors, by height. `None` if the header is not fetched yet.
     fn header(&self, number: u64) -> Option<VerifiedHeader>;
 
     /// As [`Self::header`], by hash.

@@ -1,4 +1,4 @@
-//! Transactions of impersonated accounts, whose keys the node does not hold. In place of a signature they carry the
+//! Transactions of impersonated accounts, whose keys the node does not have. In place of a signature they have the
 //! sender's address in `r` and `s`; a signature of a key has such values only with negligible probability. Only chains that
 //! accept impersonated transactions read this mark.
 
@@ -9,7 +9,7 @@ use crate::types::Transaction;
 /// `v` of an EIP-155 signature with chain id 0 and an even y: EIP-155 defines `v` as 2 * chain id + 35 for even y.
 const EIP155_BASE_V: u64 = 35;
 
-/// Puts a sender's address in the place of the signature. Returns `None` if the chain id is too large for `v`, which
+/// Replaces the signature by a sender's address. Returns `None` if the chain id is too large for `v`, which
 /// is one byte.
 #[must_use]
 pub fn mark_sender(mut transaction: Transaction, sender: Address, chain_id: u64) -> Option<Transaction> {

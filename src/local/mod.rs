@@ -1,7 +1,7 @@
 //! A locally executed chain: it executes the transactions of every block and compares every root. The development
 //! chain appends the blocks it mines; a follower imports the blocks of an upstream.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `snapshot` | an immutable snapshot of the chain, for readers |
 //! | `chain` | the chain itself: importing blocks, history, direct changes of the state |
@@ -12,7 +12,7 @@
 //! | `events` | what happened to the canonical chain and the pool, for filters and subscriptions |
 //! | `fork` | the chain of another network on which a local chain can begin |
 //! | `error` | the reasons for which a block is rejected |
-//! | `impersonated` | transactions of accounts whose keys the node does not hold |
+//! | `impersonated` | transactions of accounts whose keys the node does not have |
 
 mod ancestry;
 mod chain;

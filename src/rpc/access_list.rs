@@ -47,6 +47,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .runs(Runs::WatchedCall)
 .costs(100)];
 
+/// The answer: the list, the gas that the call used, and the error of a call that failed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccessList {
@@ -56,6 +57,7 @@ struct AccessList {
     error: Option<String>,
 }
 
+/// An account with its touched slots.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Accessed {

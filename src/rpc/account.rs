@@ -15,7 +15,7 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
-// Both answers tell about code, so that the address counts as a contract for API keys that are limited to some contracts.
+// Both answers show code or its hash, so that the address counts as a contract for API keys that are limited to some contracts.
 const ACCOUNT: &[Param] = &[contract_of("address"), AT_BLOCK];
 
 pub(super) const METHODS: &[Method] = &[

@@ -41,6 +41,7 @@ fn tags(view: &dyn View, params: Params<'_>) -> HandlerResult {
     serve(view, params, |bitcoin, from, count| bitcoin.served_coinbases(from, count))
 }
 
+/// Answers with the data of Bitcoin's chain that `encode` writes, for the height and count that the parameters state.
 fn serve(
     view: &dyn View,
     params: Params<'_>,

@@ -36,6 +36,7 @@ pub struct BitcoinStatus {
     hidden_branch: Option<HiddenStatus>,
 }
 
+/// The newest Bitcoin block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TipStatus {
@@ -46,6 +47,7 @@ struct TipStatus {
     age: u64,
 }
 
+/// The suffix of Bitcoin's chain in which Rootstock's dated work is the least share of Bitcoin's work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DatedStatus {

@@ -58,6 +58,7 @@ pub(super) fn block_override(
 }
 
 impl BlockOverrideObject {
+    /// Parses the overrides.
     pub(super) fn parse(&self) -> Result<BlockOverride, ParamError> {
         let foreign = [
             (&self.prev_randao, "prevRandao"),

@@ -130,6 +130,7 @@ pub(super) fn by_block_param(view: &dyn View, params: Params<'_>) -> Result<Opti
     find(view, &params.block(0)?)
 }
 
+/// A block object; the second parameter selects whole transactions instead of hashes.
 fn block(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let full = params.boolean(1, false)?;
     match header {
@@ -147,6 +148,7 @@ fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> HandlerResult {
     verified(&Quantity::from(view.uncles(header)?.headers().len() as u64))
 }
 
+/// The uncle of a block at the index in the second parameter.
 fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
@@ -157,6 +159,7 @@ fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> H
     }
 }
 
+/// An element of the result of `eth_getBlocksByNumber`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BlockAtHeight {
@@ -165,6 +168,7 @@ struct BlockAtHeight {
     in_main_chain: bool,
 }
 
+/// `eth_getBlocksByNumber`.
 fn blocks_at_height(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let number = params.number(0)?;
     let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };

@@ -33,6 +33,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .relayed()
 .costs(50)];
 
+/// The result of `eth_bridgeState`.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BridgeState {

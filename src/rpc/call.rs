@@ -299,6 +299,7 @@ pub(super) fn gas_of_transaction(view: &dyn View, params: Params<'_>) -> Result<
     gas_of(view, &CallArguments { message, block: BlockParam::Latest, overrides, block_override })
 }
 
+/// The gas limit that `eth_estimateGas` answers for these parameters.
 fn gas_of(view: &dyn View, arguments: &CallArguments) -> Result<u64, Failure> {
     let CallArguments { message, block: param, overrides, block_override } = arguments;
     let header = block(view, param)?;

@@ -95,10 +95,12 @@ impl Number {
 }
 
 impl CallObject {
+    /// The nonce; `None` if it is missing or empty.
     pub(super) fn nonce(&self) -> Result<Option<u64>, ParamError> {
         self.nonce.as_ref().filter(|nonce| !nonce.is_empty()).map(Number::short).transpose()
     }
 
+    /// The message that the object describes.
     pub(super) fn message(&self) -> Result<CallMessage, ParamError> {
         let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
         let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
@@ -159,6 +161,7 @@ impl OverrideObject {
     }
 }
 
+/// Parses slots and their values.
 fn slot_map(slots: &Entries<String>) -> Result<BTreeMap<U256, U256>, ParamError> {
     let mut words = BTreeMap::new();
     for (slot, value) in &slots.0 {
@@ -183,6 +186,7 @@ pub(super) fn message(params: Params<'_>) -> Result<Arc<CallMessage>, ParamError
     })
 }
 
+/// The first parameter as a call object; an empty one if it is missing.
 fn call_object(params: Params<'_>) -> Result<CallObject, ParamError> {
     Ok(params.object(0, "a call object")?.unwrap_or_default())
 }

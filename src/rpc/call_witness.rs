@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::method::{Method, ParamSubject};
 
+/// The state overrides among the options of traced calls.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct CallOptionsObject<'a> {
@@ -15,6 +16,7 @@ struct CallOptionsObject<'a> {
     state_overrides: Option<&'a RawValue>,
 }
 
+/// The calls of a bundle.
 #[derive(Deserialize)]
 struct BundleObject<'a> {
     #[serde(borrow)]

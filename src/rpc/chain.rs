@@ -104,6 +104,7 @@ pub(super) fn gas_price(view: &dyn View) -> Result<U256, Failure> {
     Ok(minimum.saturating_add(tenth))
 }
 
+/// The result of `eth_syncing` during synchronization.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Syncing {

@@ -36,7 +36,7 @@ const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 /// A light client with one owner.
 pub type Client = SharedClient<SingleOwner>;
 
-/// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
+/// A light client of one network. The client does no I/O: the host calls [`Self::sync_next`] to learn what to fetch, and runs a
 /// [`Session`] for each message of its callers.
 ///
 /// Each part has a lock of its own, so that a long run blocks no other message. A run holds a read lock of the cache
@@ -123,13 +123,14 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().set_batch(batch);
     }
 
-    /// The synchronization state, for reporting progress. Do not hold it across a call of this client or during long
-    /// work.
+    /// The synchronization state, for reporting progress. It is locked while the result exists, which must not be during
+    /// another call of this client or during long work.
     pub fn sync(&self) -> impl Deref<Target = HeaderSync> + use<'_, S> {
         self.sync.read()
     }
 
-    /// The synchronization state, for restoring an earlier run. Do not hold it across a call of this client.
+    /// The synchronization state, for restoring an earlier run. It is locked while the result exists, which must not be during
+    /// another call of this client.
     pub fn sync_mut(&self) -> impl DerefMut<Target = HeaderSync> + use<'_, S> {
         self.sync.write()
     }

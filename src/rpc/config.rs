@@ -50,6 +50,7 @@ const PRECOMPILES: [(&str, Precompile); 14] = [
 /// Native contracts that keep state: the Bridge to Bitcoin, and REMASC, which pays miners.
 const SYSTEM: [(&str, Precompile); 2] = [("BRIDGE", Precompile::Bridge), ("REMASC", Precompile::Remasc)];
 
+/// The result of `eth_config`.
 #[derive(Serialize)]
 struct Configurations {
     /// The rules at the head.
@@ -60,6 +61,7 @@ struct Configurations {
     last: Option<Configuration>,
 }
 
+/// The rules from a height on. Members of the type `()` are always null.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Configuration {

@@ -22,6 +22,7 @@ pub fn described(view: &dyn View, rows: impl Iterator<Item = &'static Method>) -
     done(&document(view.policy().version, rows), Level::Local)
 }
 
+/// The OpenRPC document of these rows, with an entry for each name and alias.
 fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
     let mut listed: Vec<(&str, &Method)> =
         methods.flat_map(|row| row.aliases.iter().chain([&row.name]).map(move |name| (*name, row))).collect();
@@ -40,6 +41,7 @@ fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Val
     })
 }
 
+/// The entry of a method under one of its names.
 fn method(name: &str, row: &Method) -> Value {
     let params: Vec<Value> = row
         .params

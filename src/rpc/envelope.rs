@@ -1,5 +1,5 @@
-//! The JSON-RPC 2.0 envelope: ids, outcomes and limits of messages. Ids are kept byte for byte: a 128-bit number comes back as it
-//! was sent.
+//! The JSON-RPC 2.0 envelope: ids, outcomes and limits of messages. Answers repeat ids byte for byte, so that a number of 128 bits
+//! does not change.
 
 use alloc::{boxed::Box, string::String};
 

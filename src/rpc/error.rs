@@ -54,7 +54,7 @@ impl EnvelopeError {
     }
 }
 
-/// A parameter that is not valid, in the reference node's words.
+/// A parameter that is not valid, with the reference node's messages where it has the error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -126,7 +126,7 @@ pub enum ParamError {
     /// A transaction to be signed by an account that has no key here or is locked.
     #[error("Could not find account for address: {0:#x}")]
     NoSuchAccount(alloy_primitives::Address),
-    /// A key is requested that is not held here, or whose account is locked.
+    /// A key is requested that the wallet does not have, or whose account is locked.
     #[error("account {0} is locked, or its key is not held")]
     Locked(alloy_primitives::Address),
     /// A passphrase that does not unlock an account.
@@ -201,13 +201,13 @@ pub enum ParamError {
          erc7562Tracer, noopTracer and muxTracer exist"
     )]
     Tracer(String),
-    /// A tracer given as its source.
+    /// A tracer in JavaScript, given as its source, on a host without an engine for scripts.
     #[error(
         "tracers in JavaScript need a program with the cargo feature js-tracers, which releases have: give the name of a \
          tracer, such as callTracer"
     )]
     TracerCode,
-    /// A tracer given as its source failed, or reached a limit.
+    /// A tracer in JavaScript failed, or reached a limit.
     #[cfg(feature = "catalogue")]
     #[error("tracer in JavaScript: {0}")]
     Script(String),
@@ -292,7 +292,7 @@ pub enum RpcError {
     /// A block number or hash that is not on the chain.
     #[error("Block {0} not found")]
     BlockNotFound(String),
-    /// A block hash (given in a map) that is not known.
+    /// A block hash that no block has, where the hash was given in a map or the method has this message.
     #[error("Block with hash {0} not found")]
     BlockHashNotFound(B256),
     /// A block hash off the canonical chain where the canonical one is required (EIP-1898).
@@ -341,7 +341,7 @@ pub enum RpcError {
     /// The filter does not exist, or it expired.
     #[error("filter not found")]
     FilterNotFound,
-    /// More filters than one host keeps.
+    /// More filters than a caller or the host may have.
     #[error("Limit exceeded: {0}")]
     TooManyFilters(FilterLimit),
     /// More subscriptions than one connection may have.
@@ -378,13 +378,14 @@ pub enum RpcError {
     Internal,
 }
 
-/// Proposes a shorter range of blocks, in the words that graph-node and Ponder look for.
+/// Proposes a shorter range of blocks, in the phrase that the indexers graph-node and Ponder search for in messages.
 fn narrower(fits: Option<(u64, u64)>) -> String {
     fits.map_or_else(String::new, |(from, to)| {
         alloc::format!(" Try with this block range [{from:#x}, {to:#x}].")
     })
 }
 
+/// The message of a transaction that no upstream has accepted.
 #[cfg(feature = "light")]
 fn not_sent_text(failure: &RequestFailure, name: &str) -> String {
     match failure {
@@ -393,6 +394,7 @@ fn not_sent_text(failure: &RequestFailure, name: &str) -> String {
     }
 }
 
+/// The message of an error of the development chain.
 #[cfg(feature = "dev")]
 fn dev_text(error: &DevError) -> String {
     match error {
@@ -431,6 +433,7 @@ impl From<DevError> for RpcError {
     }
 }
 
+/// The end of the message of a revert.
 fn revert_text(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => alloc::format!("revert {reason}"),
@@ -485,7 +488,7 @@ impl RpcError {
             Self::Simulation(error) => error.code(),
             Self::Halted(_) => -32015,
             Self::ResponseSize(_) | Self::LogsTooLong { .. } => -32011,
-            // "Unauthorized" of EIP-1193, a code that wallets and dapps know.
+            // "Unauthorized" of EIP-1193, a code that wallets and web pages handle.
             #[cfg(feature = "dev")]
             Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),

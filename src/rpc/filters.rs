@@ -156,6 +156,7 @@ pub(super) fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
     Ok(U256::try_from_be_slice(&bytes).and_then(|id| u128::try_from(id).ok()))
 }
 
+/// `eth_getFilterChanges`.
 fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     match filters.poll(id, view, now).map_err(range_failure)? {
@@ -175,6 +176,7 @@ fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>)
     }
 }
 
+/// `eth_getFilterLogs`.
 fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     let logs = filters.all_logs(id, view, now).map_err(range_failure)?;

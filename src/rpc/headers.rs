@@ -59,6 +59,7 @@ pub(super) const METHODS: &[Method] = &[
     .also(&["rsk_getTransactionReceiptNodesByHash"]),
 ];
 
+/// A header in RLP.
 fn raw(header: Option<BlockHeader>) -> HandlerResult {
     match header {
         Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Raw))),
@@ -96,7 +97,7 @@ fn path_nodes(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
     let mut rest = Bits::of_key(key);
     let mut embedded = None;
     for node in &nodes {
-        // `proof` returns the nodes that are stored apart. Of these, the last one may embed the leaf.
+        // `proof` returns the nodes that have a hash of their own. The last of them may have the leaf embedded.
         match parse_node(node).map(|node| node.step(rest)) {
             Ok(NodeStep::Goes(Child::Hash(_), below)) => rest = below,
             Ok(NodeStep::Goes(Child::Embedded(bytes), _)) => embedded = Some(Bytes::copy_from_slice(bytes)),

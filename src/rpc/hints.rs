@@ -63,7 +63,7 @@ pub(super) fn ask_others(
 ) -> Option<Fetch> {
     let transaction = misplaced_transaction(refusal)?;
     // Without a hint, the location comes from the cache, and all upstreams are asked. No upstream is asked twice: if
-    // the others do not know the transaction either, the refusal stands.
+    // the others do not have the transaction either, the request is refused.
     let others = || LocationHint { others: pinned.roster().to_vec(), ..LocationHint::default() };
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });

@@ -25,8 +25,8 @@ pub enum ReplyOrLogs {
     Logs(LogStream),
 }
 
-/// The answer to one call of a method whose result is streamed ([`super::Method::streams`]). It has the logs of one piece
-/// in memory at a time.
+/// The answer to one call of a method whose result is streamed ([`super::Method::streams`]). Only the logs of one piece are
+/// formatted at a time.
 pub struct LogStream {
     /// The text before the next log: first the start of the answer, then a comma.
     before: String,

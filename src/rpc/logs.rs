@@ -40,6 +40,7 @@ pub(super) const BLOCKS_AT_ONCE: &[(Mode, &str)] = &[(Mode::Light, "at most 2,00
 /// filter and the comparisons for each log.
 const MAX_TERMS: usize = 4_000;
 
+/// A log filter as a caller writes it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct FilterObject<'a> {
@@ -133,6 +134,7 @@ pub(super) fn ends(params: Params<'_>, position: usize) -> Vec<BlockParam> {
     ends.flatten().filter_map(|end| param(end).ok()).collect()
 }
 
+/// The block parameter at one end of a range.
 fn param(raw: &RawValue) -> Result<BlockParam, ParamError> {
     tag_in_any_case(block_param(raw, false))
 }
@@ -152,6 +154,7 @@ fn height(view: &dyn View, raw: Option<&RawValue>) -> Result<Option<u64>, Failur
     }
 }
 
+/// Parses one address or a list.
 fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
     match one_or_many(raw).ok_or(ParamError::AddressLength)? {
         OneOrMany::None => Ok(Vec::new()),
@@ -163,8 +166,8 @@ fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
     }
 }
 
-/// The topics by position; a single topic stands for the first position. `null` at a position, or a list without
-/// hashes, matches any topic; `null` in a list of hashes is ignored.
+/// The topics that match at each position; a single topic is one for the first position. `null` at a position, or a list
+/// without hashes, matches any topic; `null` in a list of hashes is ignored.
 fn topics(raw: Option<&RawValue>) -> Result<Vec<Vec<B256>>, ParamError> {
     // The name of the parameter in errors.
     const SUBJECT: &str = "topic";

@@ -23,7 +23,7 @@ pub(super) fn find(view: &dyn View, param: &BlockParam) -> Result<Option<BlockHe
         BlockParam::Safe => BlockId::Safe,
         BlockParam::Finalized => BlockId::Finalized,
         BlockParam::Number(Some(number), _) => BlockId::Number(*number),
-        // A number above 64 bits, which no block has. Without a head, the error is that of a client that is not synchronized.
+        // No block has a number above 64 bits. `height` fails if the client has no head yet.
         BlockParam::Number(None, _) => return view.height().map(|_| None).map_err(Failure::Stop),
         BlockParam::Hash { hash, require_canonical, .. } => {
             BlockId::Hash { hash: *hash, require_canonical: *require_canonical }

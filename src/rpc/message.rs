@@ -259,6 +259,7 @@ impl<'de> Visitor<'de> for BatchVisitor<'_> {
 }
 
 impl MessageEntry {
+    /// Reads a member of a message.
     fn parse(raw: &RawValue, dispatcher: &Dispatcher) -> Self {
         let Ok(fields) = serde_json::from_str::<RequestFields<'_>>(raw.get()) else {
             return Self::invalid();

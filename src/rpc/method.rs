@@ -47,7 +47,8 @@ pub struct Method {
     /// The modes in which the method answers within a limit, each with a text that states the limit; empty without the
     /// `catalogue` feature.
     pub limits: &'static [(Mode, &'static str)],
-    /// The modes in which the method answers with an error of its own instead of that of its kind ([`Self::refusal`]).
+    /// The modes in which the method answers with an error of its own, instead of the error that its handler implies
+    /// ([`Self::refusal`]).
     pub refusals: &'static [ModeRefusal],
     /// Whether the result is a list of logs, which a host may send piece by piece if it is too long for one text.
     pub streams: bool,
@@ -71,7 +72,7 @@ pub type ModeRefusal = (Mode, fn() -> RpcError);
 pub enum Runs {
     /// No run.
     Nothing,
-    /// A message on the state after a block. It usually ends soon and can be interrupted soon.
+    /// A message on the state after a block. Such a run usually ends soon and can be interrupted soon.
     Call,
     /// As [`Self::Call`]; each instruction is watched, which takes longer.
     WatchedCall,
@@ -213,7 +214,7 @@ impl Handler {
     }
 }
 
-/// What a handler returns.
+/// The result of a handler.
 pub type HandlerResult = Result<HandlerOutput, Failure>;
 
 /// A finished answer.
@@ -339,7 +340,7 @@ impl Method {
         Self { cost, ..self }
     }
 
-    /// The same row with other names beside its own.
+    /// The same row with further names.
     pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
@@ -376,7 +377,7 @@ impl Method {
         Self { limits: if cfg!(feature = "catalogue") { limits } else { &[] }, ..self }
     }
 
-    /// The same row of a method that gives these errors in these modes.
+    /// The same row of a method that answers with these errors in these modes.
     #[cfg(any(feature = "dev", all(feature = "catalogue", feature = "local")))]
     pub(super) const fn refused(self, refusals: &'static [ModeRefusal]) -> Self {
         Self { refusals, ..self }
@@ -387,7 +388,7 @@ impl Method {
         Self { streams: true, ..self }
     }
 
-    /// The same row of a method in whose place an index may answer.
+    /// The same row of a method that an index may answer from this data.
     pub(super) const fn indexed(self, data: Indexed) -> Self {
         Self { indexed: Some(data), ..self }
     }

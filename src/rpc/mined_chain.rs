@@ -40,7 +40,7 @@ use crate::{
     },
 };
 
-/// The number of the checkpoint's block. It is above zero, so that blocks below the checkpoint can be missing.
+/// The number of the checkpoint's block, above zero so that blocks below the checkpoint can be missing.
 pub const START: u64 = 5_000;
 
 /// The difficulty of the checkpoint's block.

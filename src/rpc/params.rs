@@ -47,7 +47,7 @@ pub enum BlockParam {
     Safe,
     /// The newest block that counts as final ([`BlockId::Finalized`](crate::engine::BlockId::Finalized)).
     Finalized,
-    /// A block number; `None` if it is larger than any block number can be. The text is kept for error messages.
+    /// A block number; `None` if it is larger than any block number can be. The text is that of the caller, for error messages.
     Number(Option<u64>, String),
     /// A block hash.
     Hash {
@@ -385,6 +385,7 @@ pub(super) fn tag_in_any_case(param: Result<BlockParam, ParamError>) -> Result<B
     }
 }
 
+/// Parses a tag, a number or a hash. `decimal` accepts decimal numbers too.
 fn parse_block_text(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
     parse_tag(text).map_or_else(|| parse_number_or_hash(text, decimal), Ok)
 }
@@ -421,6 +422,7 @@ fn parse_number_or_hash(text: &str, decimal: bool) -> Result<BlockParam, ParamEr
     Err(ParamError::BlockNumber(text.into()))
 }
 
+/// A block parameter as a map (EIP-1898).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BlockParamMap<'a> {

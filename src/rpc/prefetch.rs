@@ -49,6 +49,7 @@ pub(super) struct Prefetch<'a> {
 }
 
 impl<'a> Prefetch<'a> {
+    /// The prefetch for a request whose run has missed these facts.
     pub(super) fn new(request: &'a Request, facts: &'a Facts) -> Self {
         Self { request, facts, call_state: call_state(request, facts) }
     }

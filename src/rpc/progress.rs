@@ -41,7 +41,7 @@ pub struct MessageProgress {
     caller: Arc<Caller>,
 }
 
-/// A request of a message, and what is known of its answer.
+/// A request of a message, and its answer as far as the request is answered.
 #[derive(Debug)]
 pub(super) struct RequestProgress {
     id: Id,
@@ -71,7 +71,7 @@ pub(super) enum RequestState {
     /// Upstreams or the auxiliary source are asked in place of the handler.
     #[cfg(feature = "light")]
     Polled,
-    /// It has a result or an error.
+    /// The request has a result or an error.
     Finished(Outcome),
 }
 
@@ -183,7 +183,7 @@ impl MessageProgress {
                 outcome,
                 Err(RpcError::Refused(Refusal::Interrupted) | RpcError::LogsTooLong { .. })
             );
-            // Some methods give a partial result when they are interrupted, such as the hash rate of fewer blocks.
+            // Some methods return a partial result when they are interrupted, such as the hash rate of fewer blocks.
             if stopped || interrupt() || self.result_bytes.saturating_add(outcome_bytes(&outcome)) > MAX_BEGUN
             {
                 return false;

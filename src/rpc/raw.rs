@@ -143,6 +143,7 @@ fn raw_transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     }
 }
 
+/// The transaction of a block at the index in the second parameter.
 fn raw_at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };

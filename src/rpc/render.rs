@@ -39,8 +39,8 @@ pub(super) fn from_parts(view: &dyn Chain, header: &BlockHeader, parts: BlockPar
     if view.shows_work(header) { block } else { block.without_proof() }
 }
 
-/// An uncle: a block without transactions. Its size is that of the header alone, as in the reference node, which has
-/// no body of an uncle.
+/// An uncle: a block object without transactions. The member `size` counts the header alone, as in the reference node, which
+/// has no bodies of uncles.
 pub(super) fn uncle(view: &dyn Chain, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
     let (mut own_uncles, mut total) = (None, None);
     if uncle.uncles_hash == EMPTY_UNCLES_HASH {

@@ -39,7 +39,7 @@ pub struct Response {
     pub marks: Marks,
 }
 
-/// The marks of a response beside its result. An answer without marks is proven from a trusted block on.
+/// The marks of a response, which are members besides its result. An answer without marks is proven from a trusted block on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The level, if it is below verified.

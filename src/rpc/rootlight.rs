@@ -54,14 +54,16 @@ pub(super) const METHODS: &[Method] = &[
     .costs(5),
 ];
 
+/// A number in hex.
 fn quantity(value: u64) -> String {
     format!("{value:#x}")
 }
 
+/// The result of `rootlight_syncStatus`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SyncStatus {
-    /// Whether the head is that of the upstreams.
+    /// Whether the head is the newest block that the upstreams have.
     synced: bool,
     /// Number of the block at which synchronization began.
     starting_block: String,
@@ -155,6 +157,7 @@ fn attack_cost(light: &PinnedHead, number: u64) -> Option<U256> {
     light.chain().filter(|_| light.is_by_work())?.work_from(number)
 }
 
+/// An element of the result of `rootlight_upstreams`. `None` for a capability means that it is not known yet.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UpstreamStatus<'a> {
@@ -244,6 +247,7 @@ fn upstream_status<'a>(name: &'a str, state: &'a UpstreamState) -> UpstreamStatu
     }
 }
 
+/// The result of `rootlight_checkpoint`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CheckpointStatus {
@@ -267,7 +271,7 @@ fn checkpoint(view: &dyn View, _: Params<'_>) -> HandlerResult {
     done(&status, Level::Local)
 }
 
-/// Block 0 of a chain that is executed here; null if it is not known.
+/// Block 0 of a chain that is executed locally; null if the chain does not have it.
 fn first_block(view: &dyn View) -> HandlerResult {
     let status = view.header_by_number(0)?.map(|header| CheckpointStatus {
         number: quantity(0),
@@ -279,6 +283,7 @@ fn first_block(view: &dyn View) -> HandlerResult {
     done(&status, Level::Local)
 }
 
+/// The result of `rootlight_verification`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Verification {
@@ -312,7 +317,7 @@ fn verification(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&proof_of(view, &header)?)
 }
 
-/// What supports a block, as `rootlight_verification` shows it.
+/// The verification of a block, as `rootlight_verification` shows it.
 fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failure> {
     let block = BlockRef { number: header.number, hash: header.hash() };
     let chain = view.light().and_then(PinnedHead::chain);

@@ -33,8 +33,8 @@ pub(super) fn transaction(raw: &Bytes) -> Result<Transaction, ParamError> {
 pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
     let transaction = transaction(raw)?;
     match transaction.recover_sender(chain_id) {
-        // The transaction that calls REMASC, the contract that pays miners, is unsigned and only valid in blocks. It passes
-        // here, and the pool refuses it with an error of its own.
+        // The transaction that calls REMASC, the contract that pays miners, is unsigned and only valid in blocks. `Ok` includes
+        // that transaction: the pool refuses it later with an error of its own.
         Ok(sender) => Ok((transaction, sender)),
         Err(SenderError::ChainId { found, .. }) => Err(ParamError::ChainId(format!("{found}"))),
         // The reference node reports every invalid signature as an invalid chain id.

@@ -40,6 +40,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .refused(&[(Mode::Light, unprovable)])
 .costs(500)];
 
+/// The result: cells by the Keccak-256 of their slots, and the first hash of the next page.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
@@ -47,6 +48,7 @@ struct Page {
     next_key: Option<B256>,
 }
 
+/// A cell: its slot and its value.
 #[derive(Serialize)]
 struct Cell {
     key: B256,

@@ -36,6 +36,7 @@ pub(super) struct TracedCall {
 /// The script that traces the calls; `None` if the tracer of each call does.
 #[cfg(feature = "catalogue")]
 type CallScript<'r> = Option<&'r mut ScriptTracer>;
+/// Without scripts, nothing.
 #[cfg(not(feature = "catalogue"))]
 type CallScript<'r> = core::marker::PhantomData<&'r ()>;
 
@@ -49,7 +50,7 @@ pub(super) fn traced_run(
     run(view, base, overrides, calls, CallScript::default())
 }
 
-/// As [`traced_run`], by a script, which keeps the traces.
+/// As [`traced_run`], with a script that observes the calls and stores their traces itself.
 #[cfg(feature = "catalogue")]
 pub(super) fn traced_by_script(
     view: &dyn View,

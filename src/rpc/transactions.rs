@@ -68,6 +68,7 @@ pub(super) const METHODS: &[Method] = &[
     .costs(30),
 ];
 
+/// The transaction of a block at the index in the second parameter.
 fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };

@@ -1,8 +1,8 @@
 //! `rootlight_getWitness`, `rootlight_getBlockWitness` and `debug_executionWitness`: the trie nodes and values that an execution
 //! reads, in one response.
 //!
-//! A client checks the nodes against the state root of a header that it has verified, runs the same execution on
-//! them, and finds that nothing is missing. It needs to trust nothing else of the response.
+//! A client checks the nodes against the state root of a header that it has verified, and runs the same execution on
+//! them. If no node is missing, the witness was complete; nothing in the response needs to be trusted.
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -61,7 +61,7 @@ pub(super) const METHODS: &[Method] = &[
     .costs(300),
 ];
 
-/// A witness as upstreams of light clients give it.
+/// A witness in the form in which light clients request it from upstreams.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Witness {
@@ -71,7 +71,7 @@ struct Witness {
     state_root: B256,
     /// Serialized trie nodes, each once; their order has no meaning.
     nodes: Vec<String>,
-    /// Codes and long values of which the nodes hold only the hash.
+    /// Codes and long values, of which the nodes contain only the hash.
     values: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ struct Witness {
 /// data that only Rootstock's blocks read.
 #[derive(Serialize)]
 struct ExecutionWitness {
-    /// Trie nodes, and values of which the nodes hold only the hash, without codes.
+    /// Trie nodes, and long values of which the nodes contain only the hash, without codes.
     state: Vec<String>,
     codes: Vec<String>,
     /// The parent and the ancestors that the execution reads, in ascending order, as in bodies of blocks: the BlockHeader
@@ -89,6 +89,7 @@ struct ExecutionWitness {
     uncles: Vec<String>,
 }
 
+/// `rootlight_getWitness`.
 fn of_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (header, keys) = match is_simulation(params) {
         true => keys_of_simulation(view, params)?,
@@ -97,6 +98,7 @@ fn of_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&witness(view, &header, &keys)?)
 }
 
+/// `rootlight_getBlockWitness`.
 fn of_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "block hash")?;
     let last = params.is_given(1).then(|| params.index(1)).transpose()?;
@@ -112,6 +114,7 @@ fn of_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&witness(view, &parent, &reads.keys)?)
 }
 
+/// `debug_executionWitness`.
 fn of_execution(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = by_block_param(view, params)? else { return absent() };
     if params.block(0)? == BlockParam::Pending {
@@ -254,12 +257,12 @@ impl Collected {
         Ok(())
     }
 
-    /// Whether the node of a value holds only its hash.
+    /// Whether the node of a value contains only the hash of the value.
     fn is_long(value: &Bytes) -> bool {
         value.len() > crate::trie::limits::MAX_INLINE_VALUE
     }
 
-    /// The hex of bytes that are neither nodes, codes nor values. They count towards the size of the witness.
+    /// The hex of bytes that are neither nodes, codes nor values, such as headers. The bytes count towards the size of the witness.
     fn counted(&mut self, bytes: Vec<u8>) -> Result<String, Failure> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         self.check()?;

@@ -108,6 +108,7 @@ fn trace_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     }
 }
 
+/// A bundle of calls as a caller writes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BundleObject {

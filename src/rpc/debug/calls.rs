@@ -34,6 +34,7 @@ pub(super) struct CallForm {
     pub(super) validation: bool,
 }
 
+/// A log of a call.
 #[derive(Debug, Serialize)]
 struct CallLog<'a> {
     /// Position of the log among those of the block.
@@ -200,6 +201,7 @@ fn write_call(text: &mut ObjectText, node: &TraceNode) -> serde_json::Result<()>
     Ok(())
 }
 
+/// The error of a failed call; `None` as failure is a revert.
 fn error_text(failure: Option<HaltReason>) -> String {
     match failure {
         None => "execution reverted".into(),

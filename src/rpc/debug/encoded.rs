@@ -19,7 +19,8 @@ pub(super) fn header(view: &dyn View, params: Params<'_>) -> Result<BlockHeader,
         given.map_err(|_| ParamError::Type { position: 0, expected: "the RLP of a block" })?;
     let hash = Header::seal(header).hash();
     let header = view.header_by_hash(hash)?.ok_or(RpcError::BlockHashNotFound(hash))?;
-    // The hash does not cover the transactions that the caller gives. Other ones would be traced silently as those of the chain.
+    // The hash is that of the header alone. If the caller's transactions were not compared, other ones than the caller's would be
+    // traced without an error.
     if *view.body(&header)?.transactions() != *body.transactions {
         let expected = "a block with the transactions of its header";
         return Err(ParamError::Type { position: 0, expected }.into());

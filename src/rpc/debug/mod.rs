@@ -110,6 +110,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
+/// `debug_traceTransaction`.
 fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
     let tracing = Tracing::read(params, 1)?;
@@ -120,6 +121,7 @@ fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     }
 }
 
+/// The traces of all transactions of a block, by the options in the second parameter.
 fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let tracing = Tracing::read(params, 1)?;
     let Some(header) = header else { return absent() };

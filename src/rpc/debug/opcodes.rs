@@ -92,16 +92,19 @@ const NAMES: &[(u8, &str)] = &[
     (0xff, "SUICIDE"),
 ];
 
+/// Names of the opcodes from 0x60 on.
 const PUSH: [&str; 32] = [
     "PUSH1", "PUSH2", "PUSH3", "PUSH4", "PUSH5", "PUSH6", "PUSH7", "PUSH8", "PUSH9", "PUSH10", "PUSH11",
     "PUSH12", "PUSH13", "PUSH14", "PUSH15", "PUSH16", "PUSH17", "PUSH18", "PUSH19", "PUSH20", "PUSH21",
     "PUSH22", "PUSH23", "PUSH24", "PUSH25", "PUSH26", "PUSH27", "PUSH28", "PUSH29", "PUSH30", "PUSH31",
     "PUSH32",
 ];
+/// Names of the opcodes from 0x80 on.
 const DUP: [&str; 16] = [
     "DUP1", "DUP2", "DUP3", "DUP4", "DUP5", "DUP6", "DUP7", "DUP8", "DUP9", "DUP10", "DUP11", "DUP12",
     "DUP13", "DUP14", "DUP15", "DUP16",
 ];
+/// Names of the opcodes from 0x90 on.
 const SWAP: [&str; 16] = [
     "SWAP1", "SWAP2", "SWAP3", "SWAP4", "SWAP5", "SWAP6", "SWAP7", "SWAP8", "SWAP9", "SWAP10", "SWAP11",
     "SWAP12", "SWAP13", "SWAP14", "SWAP15", "SWAP16",

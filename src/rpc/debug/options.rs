@@ -244,6 +244,7 @@ impl TraceForm {
     }
 }
 
+/// The result of [`SEVERAL`]: a trace for each tracer.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct TracesByName(BTreeMap<&'static str, Box<RawValue>>);
@@ -253,13 +254,15 @@ fn tracer_name(name: &str) -> Result<&'static str, ParamError> {
     if let Some(known) = TRACERS.into_iter().find(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(known);
     }
-    // The text is the source of a script, and this build has no engine for scripts.
+    // The text is the source of a script, which cannot be one of several tracers, and which builds without the feature
+    // `catalogue` do not run.
     if name.contains(['{', '(']) {
         return Err(ParamError::TracerCode);
     }
     Err(ParamError::Tracer(name.chars().take(MAX_NAME).collect()))
 }
 
+/// The error of an option with a wrong value.
 fn wrong(option: &'static str, expected: &'static str) -> ParamError {
     ParamError::TraceOption { option, expected }
 }
@@ -309,6 +312,7 @@ impl Options<'_> {
         list.iter().map(|text| opcode(text).ok_or_else(bad)).collect()
     }
 
+    /// The form of `prestateTracer`.
     fn state(&self) -> Result<StateForm, ParamError> {
         let form = StateForm {
             diff: self.flag("diffMode")?,

@@ -25,6 +25,7 @@ pub(super) struct StateForm {
     pub(super) include_empty: bool,
 }
 
+/// An account, or the part of it that changes.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccountObject {
@@ -42,6 +43,7 @@ struct AccountObject {
 
 type Accounts = BTreeMap<Address, AccountObject>;
 
+/// The result in diff mode: the changed accounts after and before the transaction.
 #[derive(Debug, Default, Serialize)]
 struct Diff {
     post: Accounts,

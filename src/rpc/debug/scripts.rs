@@ -90,6 +90,7 @@ pub(super) fn finish(tracer: ScriptTracer) -> Result<Vec<ScriptTrace>, Failure> 
     tracer.finish().map_err(failed)?.ok_or_else(too_large)
 }
 
+/// The error of a script.
 fn failed(ScriptError(text): ScriptError) -> ParamError {
     ParamError::Script(text)
 }

@@ -12,6 +12,7 @@ use crate::{
     rpc::trace::halt_text,
 };
 
+/// The object of a transaction or call that ran code.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExecutionObject<'a> {
@@ -25,6 +26,7 @@ struct ExecutionObject<'a> {
     current_storage: BTreeMap<String, String>,
 }
 
+/// One instruction.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Op<'a> {
@@ -41,7 +43,7 @@ struct Op<'a> {
     storage: Option<Slots<'a>>,
 }
 
-/// The instructions of a trace, with the options that say what is left out. They, and their memory, stack and storage, are
+/// The instructions of a trace, with the options that say what is left out. Instructions, and their memory, stack and storage, are
 /// formatted one by one during serialization. Formatting all of them first would take several times the memory of the answer.
 struct Ops<'a>(&'a [StepLog], StepOptions);
 
@@ -90,6 +92,7 @@ struct PlainTransfer {
     reverted: bool,
 }
 
+/// The transaction of a [`PlainTransfer`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Transfer {
@@ -105,10 +108,12 @@ fn word(value: &U256) -> String {
     hex::encode(value.to_be_bytes::<32>())
 }
 
+/// An address as 64 hex digits.
 fn address_word(address: &Address) -> String {
     hex::encode(B256::left_padding_from(address.as_slice()))
 }
 
+/// Storage as an object of words by slot.
 fn slots(storage: &BTreeMap<U256, U256>) -> BTreeMap<String, String> {
     storage.iter().map(|(slot, value)| (word(slot), word(value))).collect()
 }

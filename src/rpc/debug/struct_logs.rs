@@ -12,6 +12,7 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
+/// The trace object of a transaction or call.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Execution<'a> {
@@ -21,7 +22,7 @@ struct Execution<'a> {
     struct_logs: Entries<'a>,
 }
 
-/// The shown instructions, with the options that say what is left out. They are formatted one by one during serialization,
+/// The shown instructions, with the options that say what is left out. Each is formatted when it is serialized,
 /// because all formatted instructions together would take several times the memory of the answer.
 struct Entries<'a>(&'a [StepLog], StepOptions);
 

@@ -25,6 +25,7 @@ pub(super) struct CallAccessFields {
     keccak: Vec<Data>,
 }
 
+/// The slots that a call has used: the value of each slot that it reads, and how often it writes slots or uses transient ones.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccessedSlots {
@@ -34,6 +35,7 @@ struct AccessedSlots {
     transient_writes: BTreeMap<B256, u64>,
 }
 
+/// The size of an account's code that a call has used, with the opcode that used it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CodeSize {
@@ -50,6 +52,7 @@ pub(super) fn access(validation: &ValidationTrace, index: usize) -> CallAccessFi
     access
 }
 
+/// The fields of a call, without the hashed data.
 fn fields(access: &CallAccess) -> CallAccessFields {
     let counts = |counts: &BTreeMap<U256, u64>| {
         counts.iter().map(|(slot, count)| (B256::from(*slot), *count)).collect()

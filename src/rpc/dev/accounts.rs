@@ -90,6 +90,7 @@ fn key(node: &mut dyn LocalNode, address: Address) -> Result<PrivateKey, Failure
     Ok(key.ok_or(ParamError::AccountNotFound)?)
 }
 
+/// The answer with a signature.
 fn signature(bytes: Option<[u8; 65]>) -> HandlerResult {
     done(&hex::encode_prefixed(bytes.ok_or(RpcError::Internal)?), Level::Local)
 }

@@ -158,6 +158,7 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>, spacing: fn(u64) -> Spacin
     done(&(), Level::Local)
 }
 
+/// The result of `anvil_metadata`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {

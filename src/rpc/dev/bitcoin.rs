@@ -27,6 +27,7 @@ pub(super) const METHODS: &[Method] = &[write(
     mine,
 )];
 
+/// The options in the second parameter: the tag of the blocks, and the height of the block below them.
 #[derive(Deserialize)]
 struct Options<'a> {
     #[serde(default)]
@@ -35,6 +36,7 @@ struct Options<'a> {
     parent: Option<&'a RawValue>,
 }
 
+/// The result: the newest Bitcoin block.
 #[derive(Serialize)]
 struct Tip {
     height: Quantity,

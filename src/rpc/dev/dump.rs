@@ -39,6 +39,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
+/// A dump. Its lists of blocks and transactions are empty, because only the state is dumped.
 #[derive(Serialize)]
 struct Dump {
     version: u64,
@@ -139,6 +140,7 @@ struct ReadBlock<'a> {
     timestamp: Option<&'a RawValue>,
 }
 
+/// An account of a dump; anvil's have no members `contract` and `cells`.
 #[derive(Deserialize)]
 struct ReadAccount<'a> {
     #[serde(borrow)]

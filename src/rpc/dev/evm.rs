@@ -212,6 +212,7 @@ struct ResetOptions<'a> {
     forking: Option<Forking<'a>>,
 }
 
+/// The block of another network on which a fork begins again.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Forking<'a> {

@@ -33,6 +33,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .runs(Runs::Call)
 .costs(200)];
 
+/// The result: the transaction to sign, encoded and as an object.
 #[derive(Serialize)]
 struct Filled {
     raw: String,
@@ -41,7 +42,7 @@ struct Filled {
 
 fn fill(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let object = send::object(params)?;
-    // As in go-ethereum, account 0 stands for none.
+    // As in go-ethereum, a transaction without a sender is completed for account 0.
     let from = match object.sender() {
         Err(ParamError::NoSender) => Address::ZERO,
         sender => sender?,

@@ -36,6 +36,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
+/// The result of `anvil_nodeInfo`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NodeInfo {
@@ -50,6 +51,7 @@ struct NodeInfo {
     fork_config: ForkConfig,
 }
 
+/// The values of the next block.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Environment {

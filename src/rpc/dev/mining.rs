@@ -138,6 +138,7 @@ fn hash_rate(view: &dyn Chain) -> Result<U256, Failure> {
     Ok(work.checked_div(U256::from(RATE_SECONDS)).unwrap_or_default())
 }
 
+/// The result of `mnr_getWork`, with the names of the reference node.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WorkObject {
@@ -161,6 +162,7 @@ fn get_work(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     done(&object, Level::Local)
 }
 
+/// The result of `mnr_submit*`, with the names of the reference node.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Submitted {
@@ -169,6 +171,7 @@ struct Submitted {
     block_included_height: Quantity,
 }
 
+/// Submits a block, and answers what became of it.
 fn submit(node: &mut dyn LocalNode, submission: &Submission) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let Imported { header, change, .. } = match chain.submit_work(submission, now) {

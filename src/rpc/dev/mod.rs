@@ -49,7 +49,7 @@ pub(super) const METHODS: &[&[Method]] = &[
     edits::METHODS,
     anvil::METHODS,
     reorganise::METHODS,
-    // Browser modules leave out what needs gzip, and what tells about the node.
+    // Browser modules leave the following methods out, to be smaller.
     #[cfg(feature = "catalogue")]
     dump::METHODS,
     #[cfg(feature = "catalogue")]

@@ -75,6 +75,7 @@ pub(super) const METHODS: &[Method] = &[
     .limited(NO_POOL),
 ];
 
+/// `eth_pendingTransactions`.
 fn pending(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let (accounts, mut size) = (view.accounts(), AnswerSize::default());
     let mut own = Vec::new();
@@ -111,6 +112,7 @@ impl AnswerSize {
 /// Transactions by sender (without `0x`) and decimal nonce, nested as in the reference node.
 type BySender<T> = BTreeMap<String, BTreeMap<u64, T>>;
 
+/// The result of `txpool_content` and `txpool_inspect`.
 #[derive(Serialize)]
 struct PoolLists<L> {
     pending: L,
@@ -203,6 +205,7 @@ fn summary(waiting: &WaitingTransaction<'_>) -> String {
     )
 }
 
+/// The result of `txpool_status`.
 #[derive(Serialize)]
 struct PoolStatus {
     pending: usize,

@@ -114,7 +114,8 @@ fn to_send<'a>(node: &mut dyn LocalNode, params: Params<'a>) -> Result<Transacti
     }
 }
 
-/// The transaction of an object, signed with a key that the node holds or of an impersonated account, and its sender.
+/// The transaction of an object and its sender. The transaction is signed if the node has the sender's key, else marked as that of
+/// an impersonated account.
 pub(super) fn transaction_of(
     chain: &DevChain,
     object: &TransactionObject<'_>,
@@ -190,11 +191,13 @@ pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
 
 /// The values of members that a transaction object does not have.
 pub(super) trait Defaults {
+    /// The chain id that the object may state.
     fn chain_id(&self) -> u64;
 
     /// The gas price in wei.
     fn price(&self) -> Result<U256, Failure>;
 
+    /// The sender's next nonce.
     fn nonce(&self) -> Result<u64, Failure>;
 
     /// The gas limit.
@@ -227,6 +230,7 @@ impl Defaults for NodeDefaults<'_> {
 }
 
 impl TransactionObject<'_> {
+    /// The account that sends the transaction.
     pub(super) fn sender(&self) -> Result<Address, ParamError> {
         self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
     }

@@ -174,6 +174,7 @@ fn account(view: &dyn View, header: &BlockHeader, address: &Address) -> Result<A
     Ok(read(view, header, |state| state.account(address))?.unwrap_or(AccountState::EMPTY))
 }
 
+/// A block without its transactions, with its fees.
 fn details(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
     let Some(header) = header else { return absent() };
     let none = Quantity::default();
@@ -270,6 +271,7 @@ fn sent_with(
     Ok(index.map(|index| (header, body, index)))
 }
 
+/// `ots_getContractCreator`.
 fn creator(view: &dyn View, params: Params<'_>) -> HandlerResult {
     #[derive(Serialize)]
     struct Created {
@@ -314,7 +316,7 @@ fn not_undone(trace: &TransactionTrace) -> impl Iterator<Item = (usize, &TraceNo
     })
 }
 
-/// The number of entries around an entry; 0 for that of the transaction.
+/// The number of entries around an entry; 0 for the outermost entry, which is the transaction itself.
 fn depth(trace: &TransactionTrace, node: &TraceNode) -> usize {
     let (mut depth, mut at) = (0_usize, node.parent);
     while let Some(parent) = at {
@@ -324,6 +326,7 @@ fn depth(trace: &TransactionTrace, node: &TraceNode) -> usize {
     depth
 }
 
+/// A transfer, destruction or creation inside a transaction.
 #[derive(Serialize)]
 struct Operation {
     /// 0 for a transfer, 1 for a destruction, 2 for CREATE, 3 for CREATE2.
@@ -365,6 +368,7 @@ fn revert_data(trace: &TransactionTrace) -> alloy_primitives::Bytes {
     close.filter(|close| close.failure == Some(None)).map(|close| close.output.clone()).unwrap_or_default()
 }
 
+/// A call of `ots_traceTransaction`.
 #[derive(Serialize)]
 struct CallEntry {
     #[serde(rename = "type")]

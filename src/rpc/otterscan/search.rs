@@ -133,6 +133,7 @@ fn mentions(trace: &TransactionTrace, address: &Address) -> bool {
     trace.sender == *address || nodes.into_iter().any(|node| entry_mentions(node, address))
 }
 
+/// Whether an address is the caller, the callee, the new contract or the beneficiary of an entry.
 fn entry_mentions(node: &TraceNode, address: &Address) -> bool {
     let created = node.close.as_ref().and_then(|close| close.created);
     created == Some(*address)

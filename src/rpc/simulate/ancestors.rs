@@ -1,4 +1,4 @@
-//! Simulated blocks, and the ancestors that code in the next simulated block can ask for: the simulated blocks before it, and
+//! Simulated blocks, and the ancestors that code in the next simulated block can read: the simulated blocks before it, and
 //! the blocks of the chain below them.
 
 use alloc::vec::Vec;

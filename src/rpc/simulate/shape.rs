@@ -28,6 +28,7 @@ pub(super) struct BlockResult {
     calls: Vec<CallResult>,
 }
 
+/// The result of one call.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CallResult {
@@ -42,6 +43,7 @@ struct CallResult {
     error: Option<CallError>,
 }
 
+/// The error of a failed call.
 #[derive(Serialize)]
 struct CallError {
     code: i32,

@@ -173,6 +173,7 @@ impl TraceTypes {
         Tracer { state: self.state_diff, vm: self.vm_trace, ..Tracer::CALLS }
     }
 
+    /// The selected parts of a trace.
     fn run_trace(self, trace: &TransactionTrace) -> RunTrace<'_> {
         let root = trace.calls.as_ref().and_then(|calls| calls.nodes.first());
         let output = root.and_then(|root| root.close.as_ref()).map(|close| close.output.clone());
@@ -185,6 +186,7 @@ impl TraceTypes {
         }
     }
 
+    /// As [`Self::run_trace`], with the hash of the transaction.
     fn shown_in_block(self, trace: &TransactionTrace) -> RunTrace<'_> {
         RunTrace { transaction_hash: Some(trace.hash()), ..self.run_trace(trace) }
     }

@@ -36,6 +36,7 @@ impl<T: PartialEq> Delta<T> {
     }
 }
 
+/// The values of [`Delta::Changed`].
 #[derive(Serialize)]
 struct FromTo<'a, T> {
     from: &'a T,
@@ -58,6 +59,7 @@ impl<T: Serialize> Serialize for Delta<T> {
     }
 }
 
+/// The changes of an account.
 #[derive(Serialize)]
 struct AccountDiff {
     balance: Delta<Quantity>,

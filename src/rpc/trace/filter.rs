@@ -29,7 +29,7 @@ struct FilterRules {
     default_from: BlockParam,
     /// The largest `count`, which is also the default.
     max_count: usize,
-    /// Largest number of blocks in the range. The view's policy has a limit of its own besides.
+    /// Largest number of blocks in the range. `Policy::max_traced_blocks` of the view limits it further.
     max_blocks: u64,
 }
 
@@ -133,6 +133,7 @@ impl TraceFilter {
         Ok(Some((filter, from, to)))
     }
 
+    /// Reads the filter in the first parameter, with the defaults and limits of a profile.
     fn read(params: Params<'_>, rules: &FilterRules) -> Result<Self, ParamError> {
         let given: Option<FilterObject<'_>> =
             params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
@@ -197,6 +198,7 @@ fn number_up_to(
     }
 }
 
+/// `trace_filter` of the profile `node`.
 pub(super) fn filter(view: &dyn View, params: Params<'_>) -> HandlerResult {
     filter_by(&NODE, view, params)
 }
@@ -234,7 +236,7 @@ fn collect(
     let mut found = TraceCollector { entries: Vec::new(), skip: filter.after, bytes_left: MAX_TRACE_BYTES };
     let mut missing = Facts::new();
     // The index has canonical blocks only. If the range begins with the pending block or a block of another branch, that block
-    // is searched first, apart from the index.
+    // is searched first, without the index.
     let canonical = view.is_canonical(BlockRef { number: from.number, hash: from.hash() });
     let indexed_from = from.number.saturating_add(u64::from(!canonical));
     let mut off_chain = Some(from).filter(|_| !canonical);

@@ -84,6 +84,7 @@ pub(super) struct RpcAction {
     balance: Option<Quantity>,
 }
 
+/// The result of an entry: the output of a call, or the code and address of a new contract.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcTraceResult {
@@ -117,6 +118,7 @@ pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
     entries(trace, None)
 }
 
+/// The shown entries of a trace.
 fn entries(trace: &TransactionTrace, location: Option<TraceLocation>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let addresses = trace_addresses(calls, false);
@@ -173,6 +175,7 @@ pub(super) fn kind(node: &TraceNode) -> &'static str {
     }
 }
 
+/// The action of an entry.
 pub(super) fn action(node: &TraceNode) -> RpcAction {
     match &node.action {
         TraceAction::Destruction { contract, beneficiary, balance } => RpcAction {

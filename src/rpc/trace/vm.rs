@@ -43,8 +43,8 @@ impl<'a> VmCode<'a> {
     }
 }
 
-/// The instructions of a call. They are formatted one by one during serialization. Formatting all of them first would take several times the
-/// memory of the answer.
+/// The instructions of a call. Each is formatted when it is serialized: formatting all of them first would take several times
+/// the memory of the answer.
 struct Instructions<'a>(&'a VmTrace, &'a [VmStep]);
 
 impl Serialize for Instructions<'_> {
