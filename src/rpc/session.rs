@@ -33,7 +33,8 @@ use crate::{
     state::{Fact, Facts},
 };
 
-/// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
+/// Most upstream requests of one round (four batches of forty), because the responses of a round are in memory together. A
+/// single fact that needs more requests exceeds the limit.
 const MAX_REQUESTS: usize = 160;
 
 /// Approximate memory of a fetch in bytes, with its requests and its entry in `fetched` or `failed`.
@@ -69,7 +70,7 @@ pub struct Session {
     prefetch: Facts,
     /// Facts that were only prefetched: no run has missed them.
     guessed: Facts,
-    /// Requests that go to several upstreams, whose responses are compared.
+    /// Requests of the message that upstreams answer in place of a handler.
     polls: Vec<UpstreamPoll>,
     /// Questions to the host, with the indexes of their requests.
     questions: Vec<(usize, Box<dyn HostQuestion>)>,
@@ -211,6 +212,7 @@ impl Session {
                         continue;
                     }
                 },
+                // The block does not lead to the chain, or breaks a rule. No single upstream has caused that: the attempt names none.
                 ConnectOutcome::Refused(cause) => {
                     let (upstream, name, method) = (0, String::new(), "eth_getBlockByHash");
                     let attempts = alloc::vec![AttemptFailure { upstream, name, method, cause }];
