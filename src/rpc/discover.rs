@@ -108,6 +108,7 @@ fn schema(kind: &str) -> Value {
         }
     }
     if let Some(item) = kind.strip_prefix("array of ") {
+        // The kind of the items may be in the plural, such as `HASHes`.
         return json!({"type": "array", "items": schema(item.trim_end_matches("es"))});
     }
     let word: String = kind.chars().take_while(char::is_ascii_alphanumeric).collect();

@@ -108,6 +108,7 @@ impl MessageProgress {
         interrupt: &dyn Fn() -> bool,
     ) -> ReplyOrLogs {
         let view = snapshot.view_of(self.asker(), now, interrupt);
+        // Read before the run: afterwards the request is finished, and its parameters are gone.
         let call = self.streamed_call();
         let reply = self.read_on(&*view, now, interrupt);
         let call = call.filter(|_| log_stream::is_too_long(&reply));

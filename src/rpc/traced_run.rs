@@ -74,6 +74,7 @@ fn run(
         return Err(ParamError::OverrideRefused.into());
     }
     let mut budget = TraceBudget::default();
+    // The first error is a run that stopped, the second a call that breaks a rule.
     let traces = CallBlock::inside(base.clone()).run(view, |context, limits| {
         simulate(context.state, limits, |simulation| {
             let (budget, gas) = (&mut budget, SharedGas::new(limits.gas_cap));

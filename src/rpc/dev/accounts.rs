@@ -64,6 +64,7 @@ pub(super) const METHODS: &[Method] = &[
         "ADDRESS",
         "The account that signed a message, as eth_sign and personal_sign do.",
         |node, params| {
+            // Like the other methods of this file, the method is refused on other chains than development chains.
             chain(node)?;
             let signer = crate::dev::message_signer(&params.data(0)?, &params.data(1)?);
             let wrong =

@@ -272,6 +272,7 @@ struct MineOptions<'a> {
 }
 
 fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
+    // If the blocks are too long for an answer, the chain is as it was before.
     let before = chain(node)?.begin();
     let blocks = mine(node, params, MOST_DETAILED).and_then(|first| blocks_from(node, first));
     chain(node)?.end(before, blocks.is_ok());

@@ -22,7 +22,8 @@ use crate::{
 /// A transaction object.
 pub(super) const TRANSACTION: Param = required("transaction", "TRANSACTION").of(ParamSubject::Transaction);
 
-/// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call it.
+/// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call such a method.
+/// `names` are its name, and its other names.
 pub(super) const fn write(
     names: (&'static str, &'static [&'static str]),
     params: &'static [Param],
@@ -34,8 +35,8 @@ pub(super) const fn write(
     row.at(Level::Local).costs(100).pages(PageAccess::Own)
 }
 
-/// The same row for a brief method: it adds one transaction and mines at most one block, unless an optional parameter
-/// asks for more.
+/// The same row for a brief method, which adds one transaction and mines at most one block, unless an optional parameter
+/// demands more.
 pub(super) const fn brief(row: Method) -> Method {
     Method { cost: BRIEF_COST, ..row }
 }

@@ -40,6 +40,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
         let input = SimulationInput::read(params)?;
         let (call_block, base, plans) = prepare(view, params, &input)?;
         let total = view.total_difficulty(base.hash()).ok().flatten();
+        // The first error is a run that stopped, the second a simulation that breaks a rule.
         let blocks =
             call_block.run(view, |context, limits| run(view, &base, &input, &plans, context, limits))??;
         verified(&shape::blocks(&blocks, total, input.full_transactions))
