@@ -17,8 +17,8 @@ use crate::{
     types::BlockRef,
 };
 
-/// Longest call, in bytes of JSON, that is sent to an upstream to request its witness. For longer ones the upload may take
-/// longer than the rounds that a witness saves.
+/// Longest call, in bytes of JSON, that is sent to an upstream to request its witness. The limit bounds the bytes that one call
+/// makes this client send.
 const MAX_MESSAGE: usize = 256 * 1024;
 
 /// The prefetches that were made for a request. None is repeated, also if it failed.

@@ -57,7 +57,7 @@ impl Request {
         match (self.row.handler, self.row.handler.filter_handler().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
-            // Methods that change a chain are run by [`Self::run_on`] on a node, so that a light client has got this request.
+            // On a node, `run_on` runs the methods that change a chain. Here the request is on a light client, or without filters.
             _ => {
                 let error = self.row.refusal(Mode::Light);
                 Err(error.unwrap_or(RpcError::NeedsLocalChain(self.row.name)).into())

@@ -36,7 +36,7 @@ pub(super) struct TracedCall {
 /// The script that traces the calls; `None` if the tracer of each call does.
 #[cfg(feature = "catalogue")]
 type CallScript<'r> = Option<&'r mut ScriptTracer>;
-/// Without scripts, nothing.
+/// A build without scripts has none.
 #[cfg(not(feature = "catalogue"))]
 type CallScript<'r> = core::marker::PhantomData<&'r ()>;
 
@@ -62,7 +62,7 @@ pub(super) fn traced_by_script(
     run(view, base, overrides, calls, Some(script)).map(drop)
 }
 
-/// Runs the calls, traced by the script if there is one; the traces are empty then.
+/// Runs the calls, traced by the script if there is one; the returned traces have no data then.
 fn run(
     view: &dyn View,
     base: &BlockHeader,

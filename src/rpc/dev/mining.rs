@@ -44,7 +44,7 @@ pub(super) const METHODS: &[Method] = &[
         done(&view.miner().is_some_and(|miner| miner.active), Level::Local)
     }),
     read("eth_hashrate", &[], "QUANTITY", "The hash rate of this node over the last hour.", |view, _| {
-        // On a chain that mines, this node has mined all blocks.
+        // On a development chain, all blocks count as mined by this node.
         let own = if view.miner().is_some() { hash_rate(view)? } else { U256::ZERO };
         done(&Quantity(own), Level::Local)
     }),
