@@ -24,8 +24,8 @@ const REMOVED_SIZE: usize = 4_608;
 /// 256 events), and a clone of [`Events`] copies a pointer to each piece (at most 257 pointers).
 const PIECE_EVENTS: usize = 256;
 
-/// A piece takes no more events once its removed blocks have this many bytes: a quarter of [`MAX_REMOVED_BYTES`], because
-/// events are dropped a piece at a time and the newest ones shall remain.
+/// A piece takes no more events once its removed blocks have this many bytes. Events are dropped a piece at a time, and a piece
+/// has at most a quarter of [`MAX_REMOVED_BYTES`] and one block more.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// A block that joined or left the canonical chain.

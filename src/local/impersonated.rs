@@ -25,7 +25,6 @@ pub fn mark_sender(mut transaction: Transaction, sender: Address, chain_id: u64)
 #[must_use]
 pub fn marked_sender(transaction: &Transaction) -> Option<Address> {
     // An address has 160 bits.
-    // An address has 160 bits.
     let is_mark =
         transaction.r == transaction.s && !transaction.r.is_zero() && transaction.r.bit_len() <= 160;
     is_mark.then(|| Address::from_word(transaction.r.into()))

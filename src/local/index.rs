@@ -1,5 +1,4 @@
 //! The interface to an index of blocks by the addresses and topics that occur in them. Searches for logs and transactions
-//! use it to skip blocks. Searches for logs and transactions
 //! use it to skip blocks.
 
 use alloc::{boxed::Box, vec::Vec};

@@ -1,5 +1,4 @@
 //! Immutable snapshots of a locally executed chain. [`LocalChain`](super::LocalChain) makes one after each change; handlers
-//! read it without waiting for imports. [`LocalChain`](super::LocalChain) makes one after each change; handlers
 //! read it without waiting for imports.
 
 use alloc::sync::Arc;

@@ -173,7 +173,7 @@ struct UpstreamStatus<'a> {
     headers_per_second: Option<u64>,
     /// Demerits for failures; good exchanges remove them.
     demerits: u32,
-    /// Number of responses that a rule has refuted.
+    /// Number of responses that no honest upstream gives.
     lies: u32,
     binary_headers: Option<bool>,
     state_proofs: Option<bool>,
