@@ -109,8 +109,12 @@ fn config(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let current = heights().filter(|height| *height <= head).max().unwrap_or(0);
     let next = heights().filter(|height| *height > head).min();
     let last = next.and_then(|_| heights().max());
-    let of = |height| Configuration::at(network, height);
-    verified(&Configurations { current: of(current), next: next.map(of), last: last.map(of) })
+    let rules_at = |height| Configuration::at(network, height);
+    verified(&Configurations {
+        current: rules_at(current),
+        next: next.map(rules_at),
+        last: last.map(rules_at),
+    })
 }
 
 #[cfg(test)]

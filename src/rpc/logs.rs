@@ -212,10 +212,10 @@ pub fn range_failure(stop: RangeStop) -> Failure {
 
 /// A log as answers show it; `removed` tells whether a reorganisation took its block off the chain.
 pub(super) fn log_json(found: &FoundLog, removed: bool) -> RpcLog {
-    let at = Location {
+    let location = Location {
         block_hash: found.block.hash,
         block_number: found.block.number,
         index: found.transaction_index,
     };
-    RpcLog::new(&found.log, found.transaction, &at, found.log_index).with_removed(removed)
+    RpcLog::new(&found.log, found.transaction, &location, found.log_index).with_removed(removed)
 }

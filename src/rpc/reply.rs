@@ -114,10 +114,10 @@ impl Reply {
 
     /// The length of the text in bytes, or a little more; of errors approximately.
     pub fn bytes(&self) -> usize {
-        let of = |response: &Response| {
+        let response_bytes = |response: &Response| {
             outcome_bytes(&response.outcome).saturating_add(response.id.as_json().len()).saturating_add(FRAME)
         };
-        self.responses.iter().map(of).fold(0, usize::saturating_add)
+        self.responses.iter().map(response_bytes).fold(0, usize::saturating_add)
     }
 
     /// The text to send; `None` when nothing is to be sent, because the message consisted of notifications.

@@ -289,10 +289,11 @@ impl Session {
                 },
                 (_, None) => continue,
             };
-            let kept = poll.as_ref().ok().and_then(|poll| known.own_node_response(poll.auxiliary_request()?));
-            if let Some(kept) = kept {
+            let cached =
+                poll.as_ref().ok().and_then(|poll| known.own_node_response(poll.auxiliary_request()?));
+            if let Some(cached) = cached {
                 member.marks.level = Some(Level::Unproven);
-                finished.push((index, kept.to_owned()));
+                finished.push((index, cached.to_owned()));
                 continue;
             }
             member.state = match poll {
@@ -303,8 +304,8 @@ impl Session {
                 Err(error) => RequestState::Finished(Err(error)),
             };
         }
-        // `finish` limits the bytes of the whole answer, also with responses kept from earlier messages.
-        finished.into_iter().for_each(|(index, kept)| self.progress.finish(index, Ok(kept), None));
+        // `finish` limits the bytes of the whole answer, also with responses cached from earlier messages.
+        finished.into_iter().for_each(|(index, cached)| self.progress.finish(index, Ok(cached), None));
     }
 
     /// Evaluates the responses to the polls of the round.
@@ -397,8 +398,8 @@ impl Session {
         let Some(auxiliary) = &self.auxiliary else { return Ok(false) };
         let known = KnownFacts::new(&self.own, cache);
         let Some(nodes) = auxiliary.supply_state(facts, &self.pinned, known)? else { return Ok(false) };
-        let kept = self.own.nodes.merge(nodes);
-        match kept.is_err() || self.own.bytes() > MAX_FACT_BYTES {
+        let merged = self.own.nodes.merge(nodes);
+        match merged.is_err() || self.own.bytes() > MAX_FACT_BYTES {
             true => Err(Refusal::TooManyBytes { max: MAX_FACT_BYTES }),
             false => Ok(true),
         }
@@ -471,7 +472,7 @@ impl Session {
         let Some(member) = self.progress.members.get_mut(index) else { return };
         let RequestState::Pending(request) = &member.state else { return };
         #[cfg(feature = "local")]
-        let refusal = match member.executing.and_then(|of| failure(&self.failed, &Fact::Receipts(of))) {
+        let refusal = match member.executing.and_then(|block| failure(&self.failed, &Fact::Receipts(block))) {
             Some(failure) => refusal.of_execution(failure),
             None => refusal,
         };
@@ -543,18 +544,18 @@ impl Session {
     /// Proves the facts of a fetch from its responses, or continues with its next attempt or upstream.
     fn settle(&mut self, fetch: Fetch, cache: &FactCache) {
         let target = fetch.current.target.clone();
-        let located = matches!(target, FetchTarget::One(Fact::Location(_)));
-        let asked = fetch.current.requests().first().filter(|_| located);
+        let is_location = matches!(target, FetchTarget::One(Fact::Location(_)));
+        let asked = fetch.current.requests().first().filter(|_| is_location);
         let asked = asked.map(|request| (fetch.current.upstream, request.clone()));
         match fetch.settle(&self.pinned, &KnownFacts::new(&self.own, cache), &mut self.observations) {
             FetchOutcome::Proven(mut facts, others) => {
-                let about = match (&target, asked) {
+                let hinted = match (&target, asked) {
                     (FetchTarget::One(Fact::Location(hash)), Some(asked)) => {
                         hint(&mut self.hints, *hash, LocationHint::default).map(|hint| (hash, asked, hint))
                     }
                     _ => None,
                 };
-                if let Some((hash, asked, hint)) = about {
+                if let Some((hash, asked, hint)) = hinted {
                     (hint.asked, hint.others) = (Some(asked), others);
                     // An upstream named a block that is too old to be proven here, so that "not found" of another upstream is no
                     // answer.

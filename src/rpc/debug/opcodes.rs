@@ -112,14 +112,15 @@ const SWAP: [&str; 16] = [
 
 /// The name of an opcode; `None` for codes that no Rootstock upgrade defines.
 pub(super) fn name(code: u8) -> Option<&'static str> {
-    let at = |names: &[&'static str], first: u8| names.get(usize::from(code.saturating_sub(first))).copied();
+    let of_range =
+        |names: &[&'static str], first: u8| names.get(usize::from(code.saturating_sub(first))).copied();
     match code {
-        0x60..=0x7f => at(&PUSH, 0x60),
-        0x80..=0x8f => at(&DUP, 0x80),
-        0x90..=0x9f => at(&SWAP, 0x90),
+        0x60..=0x7f => of_range(&PUSH, 0x60),
+        0x80..=0x8f => of_range(&DUP, 0x80),
+        0x90..=0x9f => of_range(&SWAP, 0x90),
         _ => {
-            let found = NAMES.binary_search_by_key(&code, |(known, _)| *known).ok()?;
-            NAMES.get(found).map(|(_, name)| *name)
+            let index = NAMES.binary_search_by_key(&code, |(opcode, _)| *opcode).ok()?;
+            NAMES.get(index).map(|(_, name)| *name)
         }
     }
 }

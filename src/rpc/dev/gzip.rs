@@ -40,29 +40,29 @@ pub(super) fn packed(data: &[u8]) -> Bytes {
 /// The data that were packed; `None` if `packed` is not in the format of gzip or damaged, or if the data have more bytes than
 /// `most`.
 pub(super) fn unpacked(packed: &[u8], most: usize) -> Option<Vec<u8>> {
-    let (rest, end) = packed.split_last_chunk::<8>()?;
+    let (rest, trailer) = packed.split_last_chunk::<8>()?;
     let data = decompress_to_vec_with_limit(rest.get(header_len(rest)?..)?, most).ok()?;
-    let wanted = [checksum(&data), data.len() as u32].map(u32::to_le_bytes);
-    (end.as_slice() == wanted.as_flattened()).then_some(data)
+    let expected = [checksum(&data), data.len() as u32].map(u32::to_le_bytes);
+    (trailer.as_slice() == expected.as_flattened()).then_some(data)
 }
 
 /// The length of the header with its optional parts, in the order in which they follow each other.
 fn header_len(data: &[u8]) -> Option<usize> {
     let flags = *data.get(FLAGS).filter(|_| is_packed(data))?;
-    let mut at = HEADER.len();
+    let mut len = HEADER.len();
     if flags & FLAG_EXTRA != 0 {
-        let [low, high] = [data.get(at)?, data.get(at.checked_add(1)?)?];
-        at = at.checked_add(2)?.checked_add(usize::from(u16::from_le_bytes([*low, *high])))?;
+        let [low, high] = [data.get(len)?, data.get(len.checked_add(1)?)?];
+        len = len.checked_add(2)?.checked_add(usize::from(u16::from_le_bytes([*low, *high])))?;
     }
     for flag in [FLAG_NAME, FLAG_COMMENT] {
         if flags & flag != 0 {
-            at = at.checked_add(data.get(at..)?.iter().position(|byte| *byte == 0)?)?.checked_add(1)?;
+            len = len.checked_add(data.get(len..)?.iter().position(|byte| *byte == 0)?)?.checked_add(1)?;
         }
     }
     if flags & FLAG_CHECKSUM != 0 {
-        at = at.checked_add(2)?;
+        len = len.checked_add(2)?;
     }
-    Some(at)
+    Some(len)
 }
 
 /// CRC-32 with the reversed polynomial 0xedb88320, as RFC 1952 demands.

@@ -125,36 +125,36 @@ fn nonce(waiting: &WaitingTransaction<'_>) -> u64 {
 
 /// The transactions of the pool, each as `show` gives it.
 fn lists<T: Serialize>(view: &dyn Pool, mut show: impl FnMut(&WaitingTransaction<'_>) -> T) -> HandlerResult {
-    let mut listed = |part| {
-        let mut listed = BySender::<T>::new();
+    let mut list = |part| {
+        let mut by_sender = BySender::<T>::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
-                let of_sender = listed.entry(hex::encode(waiting.sender)).or_default();
-                of_sender.insert(nonce(&waiting), show(&waiting));
+                let by_nonce = by_sender.entry(hex::encode(waiting.sender)).or_default();
+                by_nonce.insert(nonce(&waiting), show(&waiting));
             });
         }
-        listed
+        by_sender
     };
-    done(&PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
+    done(&PoolLists { pending: list(PoolPart::Pending), queued: list(PoolPart::Queued) }, Level::Local)
 }
 
 /// The lists of one sender. Each nonce has one transaction with all its fields, as in go-ethereum, which has defined the method.
 #[cfg(feature = "catalogue")]
 fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (sender, mut size) = (params.address(0)?, AnswerSize::default());
-    let mut listed = |part| {
-        let mut listed = BTreeMap::new();
+    let mut list = |part| {
+        let mut by_nonce = BTreeMap::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
                 if waiting.sender == sender && size.add(&waiting) {
                     let WaitingTransaction { hash, sender, transaction, .. } = waiting;
-                    listed.insert(nonce(&waiting), RpcTransaction::new(transaction, hash, sender, None));
+                    by_nonce.insert(nonce(&waiting), RpcTransaction::new(transaction, hash, sender, None));
                 }
             });
         }
-        listed
+        by_nonce
     };
-    let lists = PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) };
+    let lists = PoolLists { pending: list(PoolPart::Pending), queued: list(PoolPart::Queued) };
     size.check()?;
     done(&lists, Level::Local)
 }

@@ -228,19 +228,19 @@ fn first_block(
     address: &Address,
     condition: impl Fn(&AccountState) -> bool,
 ) -> Result<Option<BlockHeader>, Failure> {
-    let at = |number: u64| -> Result<(BlockHeader, bool), Failure> {
+    let check = |number: u64| -> Result<(BlockHeader, bool), Failure> {
         let header = require(view, &BlockParam::Number(Some(number), format!("{number:#x}")))?;
         let is_met = condition(&account(view, &header, address)?);
         Ok((header, is_met))
     };
     let (mut lowest, mut highest) = (0, newest_answerable_height(view)?);
-    let (mut found, is_met) = at(highest)?;
+    let (mut found, is_met) = check(highest)?;
     if !is_met {
         return Ok(None);
     }
     while lowest < highest {
         let middle = lowest.midpoint(highest);
-        match at(middle)? {
+        match check(middle)? {
             (header, true) => (found, highest) = (header, middle),
             (_, false) => lowest = middle.saturating_add(1),
         }

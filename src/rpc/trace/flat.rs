@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use serde::Serialize;
 
 use super::shape::{
-    RpcAction, RpcTraceResult, action, creation_method, error, kind, outcome, trace_addresses,
+    RpcAction, RpcTraceResult, TraceAddress, action, creation_method, error, kind, outcome, trace_addresses,
 };
 use crate::{
     engine::BlockHeader,
@@ -54,7 +54,7 @@ pub(in crate::rpc) fn flat(
     let shown = calls.nodes.iter().enumerate();
     shown
         .filter_map(|(index, node)| {
-            let at = addresses.remove(&index)?;
+            let TraceAddress { address, children } = addresses.remove(&index)?;
             Some(FlatCall {
                 action: with_method(node),
                 block_hash: block.map(|header| header.hash()),
@@ -65,8 +65,8 @@ pub(in crate::rpc) fn flat(
                     (false, Some(reason)) => Some(format!("{reason}")),
                 }),
                 result: result(node),
-                subtraces: at.children,
-                trace_address: at.address,
+                subtraces: children,
+                trace_address: address,
                 transaction_hash,
                 transaction_position: trace.index,
                 kind: kind(node),

@@ -125,12 +125,12 @@ fn entries(trace: &TransactionTrace, location: Option<TraceLocation>) -> Vec<Rpc
     let shown =
         calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((addresses.get(&index)?, node)));
     shown
-        .map(|(at, node)| RpcTrace {
+        .map(|(position, node)| RpcTrace {
             action: action(node),
             location,
             kind: kind(node),
-            subtraces: at.children,
-            trace_address: at.address.clone(),
+            subtraces: position.children,
+            trace_address: position.address.clone(),
             result: node.close.as_ref().filter(|_| !node.failed()).map(|close| outcome(node, close)),
             error: node.close.as_ref().and_then(error),
         })
