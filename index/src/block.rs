@@ -1,4 +1,4 @@
-//! Blocks as they are stored.
+//! Blocks that may be stored: their transactions and receipts were checked against the header.
 
 use alloy_primitives::{Address, B256};
 use rootlight::consensus::{Network, check_receipts, check_transactions};
@@ -37,7 +37,7 @@ impl Proof {
 }
 
 /// A block whose transactions and receipts match its header. Only [`Self::check`] makes one; the loader stores nothing
-/// else. It says nothing about the header's place on the chain, which is what [`Proof`] is for.
+/// else. Whether the header is on the chain is not checked here; [`Proof`] states that.
 #[derive(Debug, Clone)]
 pub struct MatchedBlock {
     header: SealedHeader,
@@ -45,12 +45,16 @@ pub struct MatchedBlock {
     hashes: Vec<B256>,
     senders: Vec<Address>,
     receipts: Vec<Receipt>,
-    logs: usize,
+    log_count: usize,
+    /// `None` if the uncles are not known.
     uncles: Option<Vec<Header>>,
 }
 
 impl MatchedBlock {
     /// Checks transactions and receipts against the header, and recovers the senders.
+    ///
+    /// # Errors
+    /// All but [`BlockError::Uncles`].
     pub fn check(
         header: SealedHeader,
         transactions: Vec<Transaction>,
@@ -66,7 +70,7 @@ impl MatchedBlock {
             return Err(BlockError::Count { number, receipts, transactions });
         }
         let topic_counts = receipts.iter().flat_map(|receipt| &receipt.logs).map(|log| log.topics.len());
-        let (logs, most_topics) = topic_counts
+        let (log_count, most_topics) = topic_counts
             .fold((0_usize, 0), |(logs, most), topics| (logs.saturating_add(1), topics.max(most)));
         if most_topics > MAX_TOPICS {
             return Err(BlockError::Topics { number, found: most_topics });
@@ -78,7 +82,7 @@ impl MatchedBlock {
         let senders = transactions.iter().enumerate().map(sender).collect::<Result<_, _>>()?;
         let hashes = transactions.iter().map(Transaction::hash).collect();
         let uncles = (header.uncles_hash == EMPTY_UNCLES_HASH).then(Vec::new);
-        Ok(Self { header, transactions, hashes, senders, receipts, logs, uncles })
+        Ok(Self { header, transactions, hashes, senders, receipts, log_count, uncles })
     }
 
     /// Adds the uncles, if they match the header.
@@ -103,12 +107,12 @@ impl MatchedBlock {
         &self.transactions
     }
 
-    /// The hashes of the transactions.
+    /// The hashes of the transactions, in block order.
     pub fn hashes(&self) -> &[B256] {
         &self.hashes
     }
 
-    /// The senders of the transactions.
+    /// The senders of the transactions, in block order.
     pub fn senders(&self) -> &[Address] {
         &self.senders
     }
@@ -125,6 +129,6 @@ impl MatchedBlock {
 
     /// Number of logs.
     pub const fn logs(&self) -> usize {
-        self.logs
+        self.log_count
     }
 }

@@ -1,4 +1,4 @@
-//! Connections to the database.
+//! Connections to the database: one at a time for the writer's lock, or a pool.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,9 +19,10 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Name of the connections in `pg_stat_activity`.
 const APPLICATION: &str = "rootlight";
 
-/// Where the database is, and how it is reached.
+/// The address of the database, and whether connections to it are encrypted.
 #[derive(Clone)]
 pub struct Database {
+    /// Its SSL mode is `Require` or `Disable`: [`Self::parse`] decides what the library's `Prefer` leaves open.
     config: Config,
     /// The TLS settings; `None` if the connection is not encrypted.
     tls: Option<ClientConfig>,
@@ -40,7 +41,7 @@ impl Database {
     /// `sslmode=disable` say otherwise.
     ///
     /// # Errors
-    /// [`IndexError::Address`].
+    /// [`IndexError::Address`]: the URL cannot be read, or names no host.
     pub fn parse(url: &str, tls: ClientConfig) -> Result<Self, IndexError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(IndexError::Address("it begins with neither postgres:// nor postgresql://"));
@@ -75,21 +76,22 @@ impl Database {
     /// [`IndexError::Database`]; [`IndexError::Silent`] if the server accepts the connection and does not begin a session in
     /// time.
     pub async fn connect(&self) -> Result<Client, IndexError> {
-        // The library's limit is for the transport only.
+        // The library's own time limit ends when the transport is connected, before the session begins.
         let limit = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
-        timeout(limit, self.connect_unlimited()).await.map_err(|_| IndexError::Silent(limit))?
+        timeout(limit, self.connect_without_limit()).await.map_err(|_| IndexError::Silent(limit))?
     }
 
-    async fn connect_unlimited(&self) -> Result<Client, IndexError> {
+    async fn connect_without_limit(&self) -> Result<Client, IndexError> {
         let client = match &self.tls {
             None => {
                 let (client, connection) = self.config.connect(NoTls).await?;
-                tokio::spawn(async move { ended(connection.await) });
+                // The library sends and receives only while this future runs.
+                tokio::spawn(async move { log_end(connection.await) });
                 client
             }
             Some(tls) => {
                 let (client, connection) = self.config.connect(MakeRustlsConnect::new(tls.clone())).await?;
-                tokio::spawn(async move { ended(connection.await) });
+                tokio::spawn(async move { log_end(connection.await) });
                 client
             }
         };
@@ -136,7 +138,7 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-fn ended(outcome: Result<(), tokio_postgres::Error>) {
+fn log_end(outcome: Result<(), tokio_postgres::Error>) {
     if let Err(error) = outcome {
         debug!(%error, "a connection to the database ended");
     }

@@ -1,4 +1,4 @@
-//! A connection of a pool, which goes back to it with nothing running.
+//! A connection of a pool, which goes back to the pool with no statement running.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::error::IndexError;
 
 /// A connection of a pool.
 ///
-/// A connection that is dropped while a statement runs on it would make the next question wait for that statement. So the
-/// statement is cancelled first.
+/// A connection that goes back while a statement runs on it would make the next user wait for that statement. So dropping
+/// this type cancels the statement first.
 pub(crate) struct PooledConnection {
-    /// `None` once it has been given back.
+    /// The connection as the pool lends it; `None` once it has been given back.
     object: Option<Object>,
     database: Arc<Database>,
-    /// Whether a statement may be running.
+    /// Whether a statement may be running: from the start until [`Self::statements_ended`].
     runs: bool,
 }
 
@@ -31,7 +31,7 @@ impl PooledConnection {
         Ok(Self { object: Some(pool.get().await?), database: database.clone(), runs: true })
     }
 
-    /// The client.
+    /// The connection, for statements.
     ///
     /// # Errors
     /// [`IndexError::Task`] after the connection was given back, which only dropping it does.
@@ -39,6 +39,7 @@ impl PooledConnection {
         self.object.as_mut().ok_or_else(|| IndexError::Task("the connection was given back".into()))
     }
 
+    /// Notes that all statements have ended, so that the connection goes back at once.
     pub(crate) const fn statements_ended(&mut self) {
         self.runs = false;
     }
@@ -47,20 +48,20 @@ impl PooledConnection {
 impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(object) = self.object.take() else { return };
-        // Without a statement it goes back as it is.
         if !self.runs {
+            // Dropping `object` gives the connection back.
             return;
         }
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(cancel(self.database.clone(), object))),
-            // The connection ends, and with it its statement.
+            // Without a runtime nothing can be sent: the connection is closed, which ends its statement.
             Err(_) => drop(Object::take(object)),
         }
     }
 }
 
 /// Cancels the statement that runs on a connection, and gives the connection back once the server has nothing left to do
-/// for it. A cancellation that comes late must not end a statement of the next question.
+/// for it. A cancellation that arrives late must not end a statement of the next user, so an empty statement waits for it.
 async fn cancel(database: Arc<Database>, object: Object) {
     let cancelled = async {
         database.cancel(&object.cancel_token()).await?;

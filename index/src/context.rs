@@ -12,18 +12,18 @@ use crate::writer::{Appended, SharedWriter};
 pub struct LoaderOptions {
     /// Number of partitions that are filled at a time.
     pub jobs: usize,
-    /// Most blocks of a transaction.
+    /// Most blocks of one database transaction, and of one request to the source.
     pub batch: u64,
-    /// Partitions that end so many blocks below the head are filled in parallel; newer blocks may be reorganised and are
-    /// loaded in their order.
+    /// Partitions that end at least so many blocks below the head are filled in parallel. Newer blocks may be reorganised,
+    /// so they are loaded in ascending order.
     pub settled: u64,
-    /// Number of blocks below the head that are kept at least; `None` keeps all.
+    /// Least number of newest blocks that stay in the index; partitions that are entirely older are dropped. `None` drops none.
     pub retain: Option<u64>,
-    /// Pause between questions for new blocks.
+    /// Pause between requests for the head of the source, once all blocks are loaded.
     pub poll: Duration,
     /// Pause before a step that failed is tried again.
     pub retry: Duration,
-    /// Whether blocks that have no traces yet get them. The source must give traces.
+    /// Whether blocks that are stored without traces get theirs later. The source must give traces.
     pub traces: bool,
     /// Whether to end once all blocks up to the head are loaded.
     pub once: bool,
@@ -34,6 +34,7 @@ impl Default for LoaderOptions {
         Self {
             jobs: 4,
             batch: 128,
+            // Far deeper than reorganisations that happen, so that a parallel task does not meet one.
             settled: 1_000,
             retain: None,
             poll: Duration::from_secs(1),
@@ -48,16 +49,16 @@ impl Default for LoaderOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadEvent {
-    /// The lock is taken, and the schema is up to date.
+    /// The lock of the index is taken, and the schema is up to date.
     Opened,
-    /// So many blocks are to be loaded up to the head.
+    /// The plan is made: how many blocks are to be loaded up to the head.
     Planned {
         /// Number of blocks that are missing.
         missing: u64,
         /// Height of the source's head.
         head: u64,
     },
-    /// A transaction was committed.
+    /// A batch of blocks was committed.
     Stored {
         /// Number of blocks.
         blocks: u64,
@@ -66,17 +67,17 @@ pub enum LoadEvent {
         /// Number of blocks that a reorganisation removed.
         removed: u64,
     },
-    /// So many stored blocks are to get their traces.
+    /// Number of stored blocks that are to get their traces.
     TracesPlanned(u64),
-    /// Traces of blocks were stored: number of blocks.
+    /// Number of blocks whose traces were stored now.
     Traced(u64),
-    /// All blocks of the newest partition up to this one are loaded and can be searched.
+    /// Number of the newest block: all blocks of its partition up to this one are loaded and can be searched.
     AtHead(u64),
-    /// Partitions were dropped because they are old.
+    /// Number of partitions that were dropped because they are old.
     Dropped(usize),
 }
 
-/// Takes the reports of a loader. It must not wait.
+/// Takes the reports of a loader. The function must return at once: the loader waits for it.
 pub type Observer = Arc<dyn Fn(LoadEvent) + Send + Sync>;
 
 /// Why loading ended.
@@ -95,7 +96,7 @@ impl LoadError {
     /// Whether another try may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            // The plan is made anew from what is loaded.
+            // The next session plans anew from the blocks that are loaded.
             Self::Index(IndexError::Progress { .. }) => true,
             Self::Index(error) => error.is_transient(),
             Self::Source(error) => matches!(error, SourceError::Transient(_)),
@@ -103,7 +104,7 @@ impl LoadError {
     }
 }
 
-/// The parts that every task of a loader uses.
+/// The writer, the source and the observer, which every task of a loader uses.
 #[derive(Clone)]
 pub(crate) struct LoaderContext {
     pub(crate) writer: SharedWriter,
@@ -112,8 +113,8 @@ pub(crate) struct LoaderContext {
 }
 
 impl LoaderContext {
-    /// Stores blocks and reports them; returns whether they were stored, and the next height. They were not if the block
-    /// below the first one is on another branch.
+    /// Stores blocks and reports them. Returns the height after the last one; `None` if nothing was stored, because the stored
+    /// block below the first one is on another branch.
     pub(crate) async fn store(&self, blocks: &[SourceBlock]) -> Result<Option<u64>, IndexError> {
         let logs = blocks.iter().map(|block| block.block.logs() as u64).fold(0, u64::saturating_add);
         match self.writer.append(blocks).await? {

@@ -1,4 +1,4 @@
-//! Rows of blocks, written by COPY in the binary format.
+//! Writes blocks and traces as rows, by PostgreSQL's COPY in the binary format. Called within the writer's transactions.
 
 use std::pin::pin;
 
@@ -14,7 +14,7 @@ use crate::source::SourceBlock;
 use crate::state::int8;
 use crate::trace::{BlockTraces, Trace};
 
-/// Opens a COPY, gives each block's rows to it, and ends it.
+/// Opens a COPY into a table, runs the block that writes the rows, and ends the COPY. Columns are given with their types.
 macro_rules! copy {
     ($database:expr, $table:literal ( $($column:literal $kind:ident),* ), |$writer:ident| $rows:block) => {{
         let columns = [$($column),*].join(",");
@@ -26,6 +26,7 @@ macro_rules! copy {
     }};
 }
 
+/// Writes the rows of blocks, without their traces, which [`traces`] writes.
 pub(crate) async fn write(
     database: &DatabaseTransaction<'_>,
     blocks: &[SourceBlock],
@@ -36,7 +37,7 @@ pub(crate) async fn write(
     logs(database, blocks).await
 }
 
-/// An `integer`; an index of a transaction or log, which a block has far fewer of.
+/// Converts an index or a number of transactions or logs to an `integer`: a block has far fewer than 2^31.
 fn int4(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
@@ -81,8 +82,8 @@ async fn headers(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> 
     Ok(())
 }
 
-/// Length of a number as it is hashed.
-fn bytes(number: &RawUint) -> i32 {
+/// Length in bytes of a number as it is hashed: a transaction may have leading zeros.
+fn raw_len(number: &RawUint) -> i32 {
     i32::try_from(number.len()).unwrap_or(i32::MAX)
 }
 
@@ -118,9 +119,9 @@ async fn transactions(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]
                             &i16::from(*v),
                             &B256::from(*r).as_slice(),
                             &B256::from(*s).as_slice(),
-                            &bytes(nonce),
-                            &bytes(gas_limit),
-                            &bytes(gas_price),
+                            &raw_len(nonce),
+                            &raw_len(gas_limit),
+                            &raw_len(gas_price),
                         ])
                         .await?;
                 }
@@ -140,7 +141,7 @@ async fn receipts(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) ->
         |writer| {
             for SourceBlock { block, .. } in blocks {
                 let number = int8(block.header().number);
-                let mut first_log = 0_usize;
+                let mut first_log_index = 0_usize;
                 for (index, (receipt, hash)) in block.receipts().iter().zip(block.hashes()).enumerate() {
                     writer
                         .as_mut()
@@ -151,11 +152,11 @@ async fn receipts(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) ->
                             &receipt.success,
                             &int8(receipt.gas_used),
                             &int8(receipt.cumulative_gas_used),
-                            &int4(first_log),
+                            &int4(first_log_index),
                             &int4(receipt.logs.len()),
                         ])
                         .await?;
-                    first_log = first_log.saturating_add(receipt.logs.len());
+                    first_log_index = first_log_index.saturating_add(receipt.logs.len());
                 }
             }
         }
@@ -201,7 +202,7 @@ async fn logs(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Res
     Ok(())
 }
 
-/// Writes the rows of the traces of blocks, and which blocks have too long ones. Returns the number of traces.
+/// Writes the rows of the traces of blocks, and notes which blocks have traces beyond the limits. Returns the number of traces.
 pub(crate) async fn traces(
     database: &DatabaseTransaction<'_>,
     blocks: &[SourceBlock],
@@ -217,18 +218,21 @@ pub(crate) async fn traces(
         |writer| {
             for SourceBlock { block, traces, .. } in blocks {
                 let number = int8(block.header().number);
-                let mut position = (0_u32, 0_i32);
-                for trace in stored(traces.as_ref()) {
-                    position = if position.0 == trace.transaction { position } else { (trace.transaction, 0) };
+                // `trace_index` counts the traces of one transaction.
+                let (mut transaction, mut trace_index) = (0_u32, 0_i32);
+                for trace in traces_to_store(traces.as_ref()) {
+                    if transaction != trace.transaction {
+                        (transaction, trace_index) = (trace.transaction, 0);
+                    }
                     let row = TraceRow::of(trace);
                     writer
                         .as_mut()
                         .write(&[
                             &number,
-                            &int4_of(trace.transaction),
-                            &position.1,
+                            &int4_from_u32(trace.transaction),
+                            &trace_index,
                             &row.path,
-                            &int4_of(trace.subtraces),
+                            &int4_from_u32(trace.subtraces),
                             &row.kind,
                             &trace.from.as_slice(),
                             &address(trace.to.as_ref()),
@@ -240,18 +244,18 @@ pub(crate) async fn traces(
                             &row.output,
                         ])
                         .await?;
-                    position.1 = position.1.saturating_add(1);
+                    trace_index = trace_index.saturating_add(1);
                     count = count.saturating_add(1);
                 }
             }
         }
     );
-    note_untraced(database, blocks).await?;
+    note_too_long(database, blocks).await?;
     Ok(count)
 }
 
 /// Notes which blocks have traces that exceed the limits, and so are not stored.
-async fn note_untraced(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+async fn note_too_long(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     for block in blocks {
         if block.traces.as_ref().is_some_and(|traces| traces.traces().is_none()) {
             let sql = "INSERT INTO rootlight.untraced (block_number) VALUES ($1)";
@@ -261,18 +265,20 @@ async fn note_untraced(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock
     Ok(())
 }
 
-fn stored(traces: Option<&BlockTraces>) -> &[Trace] {
+/// The traces of a block; empty if there are none or they exceed the limits.
+fn traces_to_store(traces: Option<&BlockTraces>) -> &[Trace] {
     traces.and_then(BlockTraces::traces).unwrap_or_default()
 }
 
-/// An `integer`; an index, which is far smaller.
-fn int4_of(number: u32) -> i32 {
+/// Converts an index in a list of traces to an `integer`: a block has far fewer than 2^31.
+fn int4_from_u32(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Columns of a trace in the forms of the database.
+/// The columns of a trace whose form in the database differs from that in [`Trace`].
 struct TraceRow<'a> {
     kind: String,
+    /// The column `trace_address`.
     path: Vec<i32>,
     gas_used: Option<i64>,
     output: Option<&'a [u8]>,
@@ -283,7 +289,7 @@ impl<'a> TraceRow<'a> {
         let outcome = trace.outcome.as_ref();
         Self {
             kind: trace.kind.name().to_owned(),
-            path: trace.address.iter().copied().map(int4_of).collect(),
+            path: trace.address.iter().copied().map(int4_from_u32).collect(),
             gas_used: outcome.map(|outcome| int8(outcome.gas_used)),
             output: outcome.map(|outcome| outcome.output.as_ref()),
         }

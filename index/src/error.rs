@@ -1,4 +1,4 @@
-//! Errors of the index.
+//! Errors of the index: of the database and its schema, of blocks, and of traces.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum IndexError {
-    /// The address of the database cannot be used. Nothing of it is repeated, since it may hold a password.
+    /// The address of the database cannot be used. The message repeats no part of the address, which may contain a password.
     #[error("the address of the database is not postgres://USER:PASSWORD@HOST:PORT/NAME?OPTIONS: {0}")]
     Address(&'static str),
     /// The database refused, or the connection broke.
@@ -45,17 +45,18 @@ pub enum IndexError {
     OtherLayout { what: &'static str, found: u64, asked: u64 },
     #[error("another indexer writes to this index ({writer}): end it first, or wait for its end with --wait")]
     Locked { writer: String },
+    /// Another writer has raised the epoch in the database, so this one must not write any more.
     #[error(
         "a newer indexer has taken over this index (epoch {found}, this one has {own}); nothing was written"
     )]
     Fenced { own: i64, found: i64 },
-    /// The batch does not continue what is loaded.
+    /// The batch does not continue the loaded blocks.
     #[error("blocks from {from} on do not continue the index, which is at {next} there")]
     Progress { from: u64, next: u64 },
     /// Blocks of a batch do not follow each other.
     #[error("block {number} does not follow the block before it")]
     Unconnected { number: u64 },
-    /// A reorganisation is deeper than any that is followed.
+    /// A reorganisation is deeper than `MAX_REORGANISATION`.
     #[error(
         "a reorganisation would replace {depth} blocks, at most {most} are replaced: make the index anew"
     )]
@@ -65,13 +66,13 @@ pub enum IndexError {
         "blocks {first} to {last} of the source are not the ancestors of the proven chain: {found} is not {expected}"
     )]
     NotAncestors { first: u64, last: u64, found: B256, expected: B256 },
-    /// A question is about blocks that are not loaded.
+    /// A reader asks about blocks that are not loaded, or not searchable yet.
     #[error("the index has no complete blocks {from} to {to}")]
     NotCovered { from: u64, to: u64 },
-    /// A question is about traces that are not loaded.
+    /// A reader asks about traces that are not loaded.
     #[error("the index has no complete traces of blocks {from} to {to}")]
     NotTraced { from: u64, to: u64 },
-    /// A question is about traces that were too long to be stored.
+    /// A reader asks about traces that were too long to be stored.
     #[error("the traces of block {number} are too long to be in the index")]
     Untraced { number: u64 },
     #[error("traces of block {number} are of another branch than the index")]
@@ -98,7 +99,8 @@ impl IndexError {
     }
 }
 
-/// Conditions that pass: PostgreSQL's classes 08, 53, 57 and 40, and a lock that was not granted in time.
+/// Errors that pass without a change of the program, the schema or the address: lost connections, a server that stops or
+/// starts, full disk or memory, conflicts of transactions, and a lock that was not granted in time.
 const TRANSIENT: &[SqlState] = &[
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
@@ -115,8 +117,8 @@ const TRANSIENT: &[SqlState] = &[
     SqlState::IO_ERROR,
 ];
 
-/// Whether the server ended a session by an internal error. One whose disk is full may refuse new sessions so: it cannot write
-/// the files that every session reads (`could not write init file`).
+/// Whether the server ended a session by an internal error. A server with a full disk may refuse new sessions this way: it
+/// cannot write the files that every session reads (`could not write init file`).
 fn is_refused_session(error: &DbError) -> bool {
     *error.code() == SqlState::INTERNAL_ERROR
         && matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
@@ -132,7 +134,7 @@ fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     failure.is_some_and(|failure| failure.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
-/// The server's own message and detail; the library's text names only the class.
+/// The server's own message and detail; the library's text says only that the database reported an error.
 fn database_text(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => match db.detail() {

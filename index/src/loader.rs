@@ -16,9 +16,9 @@ use crate::tail::Tail;
 use crate::traced;
 use crate::writer::{Setup, Writer};
 
-/// Most attempts to take the lock again after the connection that held it broke: the server may take a minute to notice
-/// that the connection is gone.
-const RELOCKS: u32 = 45;
+/// Most attempts to take the lock again after the connection that held it broke: 90 s with the default pause
+/// ([`LoaderOptions::retry`]), because the server may take a minute to notice that the connection is gone.
+const MAX_RELOCKS: u32 = 45;
 
 /// Fills an index from a source and keeps it at the source's head.
 pub struct Loader {
@@ -28,9 +28,9 @@ pub struct Loader {
     pub network: Network,
     /// How the index is opened.
     pub setup: Setup,
-    /// Where blocks come from.
+    /// The source of the blocks.
     pub source: Arc<dyn BlockSource>,
-    /// How it is loaded.
+    /// How the index is loaded.
     pub options: LoaderOptions,
     /// The receiver of reports.
     pub observer: Observer,
@@ -38,7 +38,8 @@ pub struct Loader {
 
 impl Loader {
     /// Loads until an error that does not pass, or with [`LoaderOptions::once`] until the head is reached. After a restart
-    /// of the server, or while its disk is full, it goes on from what is stored. The first connection must succeed.
+    /// of the database server, or while the server's disk is full, the loader goes on from the blocks that are stored. The
+    /// first connection must succeed.
     ///
     /// # Errors
     /// The error that does not pass.
@@ -51,7 +52,8 @@ impl Loader {
             };
             let locked = matches!(error, LoadError::Index(IndexError::Locked { .. }));
             relocks = if locked { relocks.saturating_add(1) } else { 0 };
-            let own_lock = locked && opened && relocks <= RELOCKS;
+            // The lock may be that of this loader's own connection, which broke.
+            let own_lock = locked && opened && relocks <= MAX_RELOCKS;
             // A database that was never reached is more likely a mistake in its address than one that starts.
             let passing = error.is_transient() && (opened || matches!(error, LoadError::Source(_)));
             if !own_lock && !passing {
@@ -62,15 +64,17 @@ impl Loader {
         }
     }
 
-    /// Opens the index, and loads until an error.
+    /// Opens the index, and loads until an error. Sets `opened` once the index is open.
     async fn session(&self, opened: &mut bool) -> Result<(), LoadError> {
         let head = self.source.head().await?;
         let size = self.setup.partition_blocks.unwrap_or(crate::writer::PARTITION_BLOCKS).max(1);
-        let kept = self.options.retain.map_or(0, |retain| head.saturating_add(1).saturating_sub(retain));
-        let kept = kept.checked_div(size).unwrap_or(0).saturating_mul(size);
-        // Retention drops blocks above the first one that was asked for, so only a new index begins there.
+        // The first block of the partition at which retention begins; 0 if all blocks stay.
+        let oldest = self.options.retain.map_or(0, |retain| head.saturating_add(1).saturating_sub(retain));
+        let retained_from = oldest.checked_div(size).unwrap_or(0).saturating_mul(size);
+        // Retention drops blocks above the configured first block. So with retention an existing index is not compared with
+        // that block (`first_block` is `None`); only a new index begins there.
         let (first_block, default_first_block) = match (self.options.retain, self.setup.first_block) {
-            (Some(_), asked) => (None, kept.max(asked.unwrap_or(0))),
+            (Some(_), asked) => (None, retained_from.max(asked.unwrap_or(0))),
             (None, asked) => (asked, 0),
         };
         let setup = Setup { first_block, ..self.setup.clone() };
@@ -84,18 +88,19 @@ impl Loader {
             observer: self.observer.clone(),
         };
         let mut tail = Tail::new(context.clone(), &self.options);
-        tail.retain(head).await?;
-        let (filled, newest) = self.parts(writer.prepare(head).await?, head);
-        self.report_plan(&filled, &newest, head);
-        let mut jobs = self.jobs(&context, filled);
+        tail.drop_old(head).await?;
+        let (backfilled, newest) = self.split_ranges(writer.prepare(head).await?, head);
+        self.report_plan(&backfilled, &newest, head);
+        let mut jobs = self.start_jobs(&context, backfilled);
         let following = tail.run(&newest);
         tokio::pin!(following);
-        let mut at_head = false;
+        // Without `once`, following and the job that adds traces end only by an error.
+        let mut following_ended = false;
         loop {
             tokio::select! {
-                ended = &mut following, if !at_head => {
+                ended = &mut following, if !following_ended => {
                     ended?;
-                    at_head = true;
+                    following_ended = true;
                 }
                 Some(job) = jobs.join_next(), if !jobs.is_empty() => {
                     job.map_err(|failure| IndexError::Task(failure.to_string()))??;
@@ -103,7 +108,7 @@ impl Loader {
                 else => break,
             }
         }
-        // The blocks that were loaded last may prove the other ones.
+        // Everything is loaded (`once`). The blocks that were loaded last may prove the other ones.
         writer.mark_ancestors_proven().await?;
         if self.options.traces {
             traced::fill(&context, self.options.batch).await?;
@@ -111,9 +116,14 @@ impl Loader {
         Ok(())
     }
 
-    /// Divides ranges into those that are filled beside the head and those that follow it. A gap below loaded blocks is
-    /// filled within its partition: blocks that are appended in order would replace those.
-    fn parts(&self, ranges: Vec<PartitionRange>, head: u64) -> (Vec<PartitionRange>, Vec<PartitionRange>) {
+    /// Divides ranges into those that the backfill loads and those that [`Tail`] loads in ascending order. A gap below
+    /// loaded blocks belongs to the backfill: [`Tail`] would take its blocks for a reorganisation that replaces the blocks above.
+    fn split_ranges(
+        &self,
+        ranges: Vec<PartitionRange>,
+        head: u64,
+    ) -> (Vec<PartitionRange>, Vec<PartitionRange>) {
+        // The first block of the newest range that has blocks.
         let loaded = ranges.iter().filter(|range| range.next > range.first).map(|range| range.first).max();
         let is_gap =
             |range: &PartitionRange| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
@@ -122,9 +132,13 @@ impl Loader {
             .partition(|range| range.end.saturating_add(self.options.settled) <= head || is_gap(range))
     }
 
-    /// Starts what runs beside the head.
-    fn jobs(&self, context: &LoaderContext, filled: Vec<PartitionRange>) -> JoinSet<Result<(), LoadError>> {
-        let backfill = Arc::new(Backfill::new(filled));
+    /// Starts the tasks that run beside [`Tail`]: the backfill, and adding traces to stored blocks.
+    fn start_jobs(
+        &self,
+        context: &LoaderContext,
+        backfilled: Vec<PartitionRange>,
+    ) -> JoinSet<Result<(), LoadError>> {
+        let backfill = Arc::new(Backfill::new(backfilled));
         let mut jobs = JoinSet::new();
         for _ in 0..self.options.jobs.max(1) {
             jobs.spawn(fill(context.clone(), backfill.clone(), self.options.batch));
@@ -135,10 +149,10 @@ impl Loader {
         jobs
     }
 
-    fn report_plan(&self, filled: &[PartitionRange], newest: &[PartitionRange], head: u64) {
+    fn report_plan(&self, backfilled: &[PartitionRange], newest: &[PartitionRange], head: u64) {
         let missing =
             |range: &PartitionRange| range.end.min(head.saturating_add(1)).saturating_sub(range.next);
-        let missing = filled.iter().chain(newest).map(missing).fold(0, u64::saturating_add);
+        let missing = backfilled.iter().chain(newest).map(missing).fold(0, u64::saturating_add);
         (self.observer)(LoadEvent::Planned { missing, head });
     }
 }

@@ -1,4 +1,4 @@
-//! Logs by filter.
+//! Reads the logs that a filter selects, and sends them in pieces while later rows are fetched.
 
 use std::collections::HashMap;
 
@@ -12,31 +12,32 @@ use tokio_postgres::types::ToSql;
 use crate::block::{MAX_TOPICS, Proof};
 use crate::error::IndexError;
 use crate::reader::{IndexReader, check_covered, rows as prepared_rows};
-use crate::rows::{LOG, LogRow, RowFields};
+use crate::rows::{LOG_COLUMNS, LogRow, RowFields};
 
 /// Most rows that are fetched at a time.
-const ROWS: usize = 1_000;
+const MAX_ROWS: usize = 1_000;
 
-/// Rows that are fetched first: the gas of a block pays for a log of some 800 kB.
+/// Rows of the first fetch, whose lengths are not known yet. The gas of a block pays for a log of at most some 800 kB, so
+/// the first fetch takes at most some 13 MB.
 pub(crate) const FIRST_ROWS: usize = 16;
 
-/// Bytes that the rows of a piece should have. Their number is chosen by the length of those before them, so pieces are
-/// longer where rows get longer.
+/// Bytes that the rows of a piece (the rows of one fetch) should have. The number of rows is chosen by the length of the
+/// rows before them, so a piece exceeds this where rows get longer.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Pieces of an answer that wait for the reader, each of at most [`ROWS`] logs.
-const WAITING: usize = 2;
+/// Most pieces of an answer that wait for the reader of the stream, each of at most [`MAX_ROWS`] logs.
+const WAITING_PIECES: usize = 2;
 
 /// A log of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedLog {
-    /// The log and its place.
+    /// The log, its block and transaction.
     pub found: FoundLog,
     /// The proof level of its block.
     pub proof: Proof,
 }
 
-/// The logs of a range, in the order of the chain. Dropping it ends the question.
+/// The logs of a range, in the order of the chain. Dropping the stream ends the statement that reads them.
 #[derive(Debug)]
 pub struct LogStream(mpsc::Receiver<Result<Vec<IndexedLog>, IndexError>>);
 
@@ -64,7 +65,7 @@ impl IndexReader {
     ///
     /// The stream's first item is [`IndexError::NotCovered`] if some of these blocks are not loaded.
     pub fn logs(&self, filter: &LogFilter, from: u64, to: u64) -> LogStream {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(WAITING_PIECES);
         let (reader, filter) = (self.clone(), filter.clone());
         tokio::spawn(async move {
             let sent = tokio::select! {
@@ -72,7 +73,7 @@ impl IndexReader {
                 () = sender.closed() => return,
             };
             if let Err(error) = sent {
-                // The receiver may be gone.
+                // The receiver may be gone, which needs no error.
                 let _ = sender.send(Err(error)).await;
             }
         });
@@ -90,7 +91,7 @@ impl IndexReader {
     }
 }
 
-/// Sends the logs that a filter selects, in pieces.
+/// Sends the logs that a filter selects, in pieces. `question` is the database transaction of [`IndexReader::ask`].
 async fn send_logs(
     question: &Transaction<'_>,
     filter: &LogFilter,
@@ -99,38 +100,42 @@ async fn send_logs(
     sender: &mpsc::Sender<Result<Vec<IndexedLog>, IndexError>>,
 ) -> Result<(), IndexError> {
     check_covered(&**question, from, to).await?;
-    let Some(condition) = selected(filter, from, to) else { return Ok(()) };
+    let Some(condition) = log_condition(filter, from, to) else { return Ok(()) };
     let (parameters, condition) = (condition.parameters(), &condition.text);
-    let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
+    let sql = format!(
+        "SELECT {LOG_COLUMNS} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index"
+    );
     let portal = question.bind(&sql, &parameters).await?;
     let fetch =
         async |rows: usize| question.query_portal(&portal, i32::try_from(rows).unwrap_or(i32::MAX)).await;
-    let mut asked = FIRST_ROWS;
-    let mut rows = fetch(asked).await?;
+    let mut requested = FIRST_ROWS;
+    let mut rows = fetch(requested).await?;
     loop {
-        let last = rows.len() < asked;
-        asked = next_rows(&rows);
-        // The next rows are on their way while these are decoded.
-        let ahead = async { if last { Ok(Vec::new()) } else { fetch(asked).await } };
-        let (logs, ahead) = tokio::join!(placed(question, &rows), ahead);
+        let last = rows.len() < requested;
+        requested = next_rows(&rows);
+        // The next rows are fetched while these are decoded.
+        let fetch_next = async { if last { Ok(Vec::new()) } else { fetch(requested).await } };
+        let (logs, fetched) = tokio::join!(with_blocks(question, &rows), fetch_next);
         let logs = logs?;
         if (!logs.is_empty() && sender.send(Ok(logs)).await.is_err()) || last {
             return Ok(());
         }
-        rows = ahead?;
+        rows = fetched?;
     }
 }
 
-/// How many rows to fetch after these: as many as fit into a piece if they are as long, and at most four times as many.
+/// How many rows to fetch after these: as many as fit into a piece if they are as long as these, and at most four times as
+/// many as these.
 pub(crate) fn next_rows(rows: &[Row]) -> usize {
     let bytes = rows.iter().map(Row::raw_size_bytes).fold(0, usize::saturating_add);
-    let fit = PIECE_BYTES.saturating_mul(rows.len()).checked_div(bytes).unwrap_or(ROWS);
-    fit.min(rows.len().saturating_mul(4)).clamp(1, ROWS)
+    let fit = PIECE_BYTES.saturating_mul(rows.len()).checked_div(bytes).unwrap_or(MAX_ROWS);
+    fit.min(rows.len().saturating_mul(4)).clamp(1, MAX_ROWS)
 }
 
-/// A condition on rows of a range of blocks, and its parameters.
+/// An SQL condition on rows of a range of blocks, and its parameters.
 pub(crate) struct Condition<'a> {
     pub(crate) text: String,
+    /// The list of values for each parameter, `$1` first.
     values: Vec<Vec<&'a [u8]>>,
 }
 
@@ -152,8 +157,8 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// The logs that a filter selects; `None` if no log matches: the filter names a topic at a place that no log has.
-fn selected(filter: &LogFilter, from: u64, to: u64) -> Option<Condition<'_>> {
+/// The condition that a filter states; `None` if no log can match: the filter names a fifth topic, which no log has.
+fn log_condition(filter: &LogFilter, from: u64, to: u64) -> Option<Condition<'_>> {
     let mut condition = Condition::of_blocks("block_number", from, to);
     if !filter.addresses.is_empty() {
         condition.and_any("address", filter.addresses.iter().map(|address| address.as_slice()).collect());
@@ -168,7 +173,7 @@ fn selected(filter: &LogFilter, from: u64, to: u64) -> Option<Condition<'_>> {
 }
 
 /// Completes logs with the hashes and proofs of their blocks.
-async fn placed(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedLog>, IndexError> {
+async fn with_blocks(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedLog>, IndexError> {
     let mut numbers: Vec<i64> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
     numbers.dedup();
     if numbers.is_empty() {

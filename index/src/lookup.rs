@@ -1,13 +1,14 @@
-//! Blocks, transactions and receipts by number or hash.
+//! Reads blocks with their transactions and receipts, by number, by hash or by a transaction's hash.
 
 use alloy_primitives::{Address, B256};
+// A transaction of the database, in which all statements of one question run ([`IndexReader::ask`]).
 use deadpool_postgres::Transaction as Question;
 use rootlight::types::{Header, Log, Receipt, SealedHeader, Transaction, decode_uncles};
 
 use crate::block::{MatchedBlock, Proof};
 use crate::error::{BlockError, IndexError};
 use crate::reader::{IndexReader, rows, searchable_rows};
-use crate::rows::{LOG, RECEIPT, RowFields, TRANSACTION};
+use crate::rows::{LOG_COLUMNS, RECEIPT_COLUMNS, RowFields, TRANSACTION_COLUMNS};
 use crate::state::int8;
 
 /// A block of the index.
@@ -15,7 +16,7 @@ use crate::state::int8;
 pub struct IndexedBlock {
     /// The header, whose hash was computed from its bytes.
     pub header: SealedHeader,
-    /// Its proof level when it was loaded.
+    /// The proof level of the block, as the loader noted it.
     pub proof: Proof,
     /// The transactions.
     pub transactions: Vec<Transaction>,
@@ -28,7 +29,10 @@ pub struct IndexedBlock {
 }
 
 impl IndexedBlock {
-    /// Checks the rows as a source's block is checked: transactions, receipts and uncles must match the header.
+    /// Checks the rows as the block of a source is checked: transactions, receipts and uncles must match the header.
+    ///
+    /// # Errors
+    /// [`BlockError`]: a part does not match.
     pub fn check(self, network: &rootlight::consensus::Network) -> Result<MatchedBlock, BlockError> {
         let block = MatchedBlock::check(self.header, self.transactions, self.receipts, network)?;
         match self.uncles {
@@ -74,6 +78,7 @@ impl IndexReader {
         .await
     }
 
+    /// Reads the header of the block at a height and checks its hash, then the other parts.
     async fn block_at(
         &self,
         question: &Question<'_>,
@@ -98,6 +103,7 @@ impl IndexReader {
     }
 }
 
+/// The height of the block with this hash; `None` if no searchable block has it.
 pub(crate) async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Option<u64>, IndexError> {
     let sql = "SELECT number FROM rootlight.blocks WHERE hash = $1";
     let found = searchable_rows(question, sql, "number", &hash.as_slice()).await?;
@@ -110,7 +116,7 @@ async fn transactions(
     number: u64,
 ) -> Result<Vec<(Transaction, Address)>, IndexError> {
     let sql = format!(
-        "SELECT {TRANSACTION} FROM rootlight.transactions WHERE block_number = $1 ORDER BY transaction_index"
+        "SELECT {TRANSACTION_COLUMNS} FROM rootlight.transactions WHERE block_number = $1 ORDER BY transaction_index"
     );
     let found = rows(question, &sql, &[&int8(number)]).await?;
     let row = |row| {
@@ -120,24 +126,27 @@ async fn transactions(
     found.iter().map(row).collect()
 }
 
+/// The receipts of a block with their logs.
 async fn receipts(question: &Question<'_>, number: u64) -> Result<Vec<Receipt>, IndexError> {
     let number = int8(number);
-    let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 ORDER BY log_index");
+    let sql = format!("SELECT {LOG_COLUMNS} FROM rootlight.logs WHERE block_number = $1 ORDER BY log_index");
+    // Each log with the index of its transaction.
     let mut logs: Vec<(u64, Log)> = Vec::new();
     for row in rows(question, &sql, &[&number]).await? {
         let row = RowFields::of(&row)?.log()?;
         logs.push((row.transaction_index, row.log));
     }
     let sql = format!(
-        "SELECT {RECEIPT} FROM rootlight.receipts WHERE block_number = $1 ORDER BY transaction_index"
+        "SELECT {RECEIPT_COLUMNS} FROM rootlight.receipts WHERE block_number = $1 ORDER BY transaction_index"
     );
     let mut logs = logs.into_iter().peekable();
     let mut receipts = Vec::new();
     for row in rows(question, &sql, &[&number]).await? {
         let fields = RowFields::of(&row)?;
         let index = fields.index("transaction_index")?;
-        let own = std::iter::from_fn(|| logs.next_if(|(at, _)| *at == index)).map(|(_, log)| log).collect();
-        receipts.push(fields.receipt(own)?);
+        let own_logs =
+            std::iter::from_fn(|| logs.next_if(|(of, _)| *of == index)).map(|(_, log)| log).collect();
+        receipts.push(fields.receipt(own_logs)?);
     }
     Ok(receipts)
 }

@@ -1,5 +1,5 @@
 //! 256-bit numbers as PostgreSQL's `numeric`, in its binary form: the number of digits, the weight of the first one, the
-//! sign, the scale, and digits of base 10,000.
+//! sign, the scale (decimal digits after the point), and digits of base 10,000. Each is two bytes, big-endian.
 
 use std::error::Error;
 
@@ -7,10 +7,11 @@ use alloy_primitives::U256;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
+/// Base of the digits, as PostgreSQL defines it.
 const BASE: u64 = 10_000;
 
 /// Digits of base 10,000 of the largest number, 2^256 - 1.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 /// A number that is stored as `numeric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(crate) struct Numeric(pub(crate) U256);
 
 impl ToSql for Numeric {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        let mut digits = Vec::with_capacity(MOST_DIGITS);
+        let mut digits = Vec::with_capacity(MAX_DIGITS);
         let mut rest = self.0;
         while !rest.is_zero() {
             let (quotient, digit) = rest.div_rem(U256::from(BASE));
@@ -26,11 +27,13 @@ impl ToSql for Numeric {
             rest = quotient;
         }
         let weight = i16::try_from(digits.len())?.saturating_sub(1).max(0);
-        // Digits of value zero at the end are left out; the weight says where the first one stands.
+        // The least significant digits come first here. PostgreSQL leaves out those at the end of the number that are zero; the
+        // weight states the power of the base of the first digit.
         let zeros = digits.iter().take_while(|digit| **digit == 0).count();
         let kept = digits.len().saturating_sub(zeros);
         out.extend_from_slice(&u16::try_from(kept)?.to_be_bytes());
         out.extend_from_slice(&weight.to_be_bytes());
+        // The sign (positive) and the scale (no digits after the point).
         out.extend_from_slice(&[0; 4]);
         for digit in digits.iter().rev().take(kept) {
             out.extend_from_slice(&digit.to_be_bytes());
@@ -52,6 +55,7 @@ struct NotWhole;
 
 impl<'a> FromSql<'a> for Numeric {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        // `odd` is a last byte without a second one. A sign other than 0 is negative or no number; the scale does not matter.
         let (words, odd) = raw.as_chunks::<2>();
         let mut words = words.iter().map(|word| u16::from_be_bytes(*word));
         let (Some(count), Some(weight), Some(0), Some(_)) =
@@ -63,7 +67,7 @@ impl<'a> FromSql<'a> for Numeric {
         let digits: Vec<u16> = words.collect();
         let fits = usize::from(count) == digits.len()
             && digits.len() <= integer_digits
-            && integer_digits <= MOST_DIGITS;
+            && integer_digits <= MAX_DIGITS;
         if digits.is_empty() && odd.is_empty() {
             return Ok(Self(U256::ZERO));
         }

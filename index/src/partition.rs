@@ -1,4 +1,5 @@
-//! Partitions: made ahead of the loader, indexed when their blocks are loaded, dropped when they are too old.
+//! The partitions of the tables, one for each range of blocks: the writer makes them before the loader needs them, adds their
+//! secondary indexes when their blocks are loaded, and drops them when they are too old.
 
 use tokio_postgres::{GenericClient, Transaction};
 
@@ -8,10 +9,10 @@ use crate::state::int8;
 /// The partitioned tables.
 const TABLES: [&str; 5] = ["blocks", "transactions", "receipts", "logs", "traces"];
 
-/// Longest wait for readers before a partition is added or dropped, so that no queue of readers forms behind the wait.
+/// Longest wait for running readers before a partition is added or dropped: new readers queue behind this wait.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'";
 
-/// Memory for sorting while an index is made.
+/// Memory for sorting while one secondary index is made.
 const SORT_MEMORY: &str = "SET LOCAL maintenance_work_mem = '256MB'";
 
 /// Secondary indexes: table, name, columns and condition. The indexes of topics leave out logs without that topic.
@@ -32,17 +33,18 @@ const INDEXES: [(&str, &str, &str); 12] = [
     ("traces", "recipient", "(recipient, block_number) WHERE recipient IS NOT NULL"),
 ];
 
-/// The name of a partition, which ends in its first block.
+/// The name of a table's partition, which ends in the number of its first block.
 fn name(table: &str, first: u64) -> String {
     format!("{table}_{first:012}")
 }
 
+/// The column of the block's number, by which a table is partitioned.
 fn key(table: &str) -> &'static str {
     if table == "blocks" { "number" } else { "block_number" }
 }
 
-/// Makes the partitions of the blocks from `first` to the one before `end`, and their row in `ranges`. Attaching a finished table takes a weaker lock than making a partition
-/// in place, so that readers go on.
+/// Makes the partitions of the blocks from `first` to the one before `end`, and their row in `ranges`. Attaching a finished
+/// table takes a weaker lock than making a partition in place, so that readers go on.
 pub(crate) async fn create(transaction: &Transaction<'_>, first: u64, end: u64) -> Result<(), IndexError> {
     transaction.batch_execute(LOCK_TIMEOUT).await?;
     for table in TABLES {
@@ -62,9 +64,10 @@ pub(crate) async fn create(transaction: &Transaction<'_>, first: u64, end: u64) 
 /// Makes the secondary indexes of a range, and marks it searchable.
 pub(crate) async fn make_searchable(transaction: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
     transaction.batch_execute(SORT_MEMORY).await?;
-    for (table, index, columns) in INDEXES {
+    for (table, index, columns_and_condition) in INDEXES {
         let partition = name(table, first);
-        let sql = format!("CREATE INDEX {partition}_{index} ON rootlight.{partition} {columns}");
+        let sql =
+            format!("CREATE INDEX {partition}_{index} ON rootlight.{partition} {columns_and_condition}");
         transaction.batch_execute(&sql).await?;
     }
     for table in TABLES {
@@ -75,7 +78,8 @@ pub(crate) async fn make_searchable(transaction: &Transaction<'_>, first: u64) -
     Ok(())
 }
 
-/// The first blocks of partitions that exist, in ascending order, whether or not they have a row in `ranges`.
+/// The first blocks of partitions that exist, in ascending order, whether or not they have a row in `ranges`: a partition
+/// loses its row before it is dropped. All tables have the same partitions, so those of `logs` are listed.
 pub(crate) async fn existing(client: &impl GenericClient) -> Result<Vec<u64>, IndexError> {
     let sql = "SELECT substr(relname, length('logs_') + 1)::bigint FROM pg_class
                JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'rootlight.logs'::regclass ORDER BY 1";

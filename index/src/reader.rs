@@ -1,4 +1,4 @@
-//! The reader of an index.
+//! Opens an index for reading, and runs the statements of each question in one read-only transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::state::{covered, covers, int8, layout, ranges, uint};
 /// How an index is opened for reading.
 #[derive(Debug, Clone)]
 pub struct ReaderOptions {
-    /// Number of connections, and so of questions that are answered at a time.
+    /// Number of connections, and so most questions that are answered at a time.
     pub connections: usize,
     /// Longest time of one statement.
     pub timeout: Duration,
@@ -29,14 +29,14 @@ impl Default for ReaderOptions {
     }
 }
 
-/// The blocks and traces of an index.
+/// Which blocks an index has, and who writes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexStatus {
     /// The index has no block below this one.
     pub floor: u64,
     /// Number of blocks of a partition.
     pub partition_blocks: u64,
-    /// The first and the last block of each run of blocks that can be searched, in ascending order.
+    /// The first and the last block of each run of consecutive blocks that can be searched, in ascending order.
     pub covered: Vec<(u64, u64)>,
     /// Number of indexers that have opened the index for writing.
     pub epoch: u64,
@@ -44,13 +44,14 @@ pub struct IndexStatus {
     pub writer: String,
 }
 
-/// Reads an index. Each question is answered from one state of the database, so a reorganisation is seen whole or not at
+/// Reads an index. Each question is answered from one snapshot of the database, so a reorganisation is seen whole or not at
 /// all. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct IndexReader {
     pool: Pool,
     database: Arc<Database>,
     network: Arc<Network>,
+    /// Longest time of one statement.
     timeout: Duration,
 }
 
@@ -96,27 +97,31 @@ impl IndexReader {
         .await
     }
 
-    /// Asks a question: all its statements see one state of the database. A caller that stops waiting ends the statement that
-    /// runs, too.
+    /// Answers a question: runs the function `question` in a transaction, whose statements all see one snapshot of the database. A
+    /// caller that drops the future also ends the statement that runs.
     pub(crate) async fn ask<T>(
         &self,
         question: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let mut connection = PooledConnection::of(&self.pool, &self.database).await?;
-        let state = self.begin(&mut connection).await?;
-        let answer = question(&state).await;
-        drop(state);
+        let transaction = self.begin(&mut connection).await?;
+        let answer = question(&transaction).await;
+        // Nothing was written, so the transaction is rolled back.
+        drop(transaction);
         connection.statements_ended();
         answer
     }
 
     async fn begin<'a>(&self, connection: &'a mut PooledConnection) -> Result<Transaction<'a>, IndexError> {
-        let begin = connection.client()?.build_transaction();
-        let state = begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
-        // The executor's own compilation of expressions costs more than it saves for questions about few rows.
+        let builder = connection.client()?.build_transaction();
+        let transaction =
+            builder.isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
+        // PostgreSQL's compilation of expressions (jit) costs more than it saves for questions about few rows.
         let millis = self.timeout.as_millis();
-        state.batch_execute(&format!("SET LOCAL statement_timeout = {millis}; SET LOCAL jit = off")).await?;
-        Ok(state)
+        transaction
+            .batch_execute(&format!("SET LOCAL statement_timeout = {millis}; SET LOCAL jit = off"))
+            .await?;
+        Ok(transaction)
     }
 }
 
@@ -128,8 +133,8 @@ pub(crate) async fn check_covered(client: &impl GenericClient, from: u64, to: u6
     }
 }
 
-/// The rows of a statement that is prepared once for each connection: the server plans a question about all partitions
-/// longer than it runs it. Only for statements of a fixed text.
+/// The rows of a statement that is prepared once for each connection, because planning a statement about all partitions
+/// takes longer than running it. Only for statements of a fixed text: each text stays in the connection's cache.
 pub(crate) async fn rows(
     question: &Transaction<'_>,
     sql: &str,
@@ -139,9 +144,9 @@ pub(crate) async fn rows(
     Ok(question.query(&statement, parameters).await?)
 }
 
-/// The rows that a statement finds in blocks that can be searched; `column` is their number in it, and the first
-/// parameter the statement's own. In other blocks a look-up by hash would read partitions that have no indexes yet from end
-/// to end.
+/// The rows that a statement finds in blocks that can be searched. `sql` ends in a condition with the parameter `$1`, to which
+/// `parameter` belongs, and `column` is its column of block numbers. In other blocks a look-up by hash would read partitions
+/// that have no indexes yet from end to end.
 pub(crate) async fn searchable_rows(
     question: &Transaction<'_>,
     sql: &str,

@@ -1,4 +1,5 @@
-//! Rows, decoded. A row that does not have the form that the loader writes is an error, never a guess.
+//! Decodes rows of blocks, transactions, receipts and logs. A row that does not have the form that the loader writes is
+//! an error ([`IndexError::Damaged`]).
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use rootlight::types::{Log, RawUint, Receipt, Transaction};
@@ -8,14 +9,14 @@ use crate::error::IndexError;
 use crate::numeric::Numeric;
 use crate::state::uint;
 
-/// A row, and the block that errors name.
+/// A row, and the number of its block, which errors name.
 pub(crate) struct RowFields<'a> {
     row: &'a Row,
     pub(crate) number: u64,
 }
 
 impl<'a> RowFields<'a> {
-    /// The first column is the number of the block.
+    /// Takes a row whose first column is the number of the block.
     pub(crate) fn of(row: &'a Row) -> Result<Self, IndexError> {
         Ok(Self { row, number: uint(row.try_get(0)?) })
     }
@@ -24,11 +25,12 @@ impl<'a> RowFields<'a> {
         IndexError::Damaged { what, number: self.number }
     }
 
-    /// A value that the library decodes.
+    /// A value of a type that the library decodes.
     pub(crate) fn get<T: tokio_postgres::types::FromSql<'a>>(&self, column: &str) -> Result<T, IndexError> {
         Ok(self.row.try_get(column)?)
     }
 
+    /// An `integer` that is never negative.
     pub(crate) fn index(&self, column: &'static str) -> Result<u64, IndexError> {
         let index: i32 = self.get(column)?;
         u64::try_from(index).map_err(|_| self.damaged(column))
@@ -58,23 +60,24 @@ impl<'a> RowFields<'a> {
         Ok(self.get::<Numeric>(column)?.0)
     }
 
-    /// A number in the length in which it is hashed.
-    fn padded(&self, column: &str, bytes: &'static str) -> Result<RawUint, IndexError> {
-        let len: i32 = self.get(bytes)?;
-        let len = u32::try_from(len).map_err(|_| self.damaged(bytes))?;
+    /// A number in the length in bytes in which it is hashed, which is in the column `len_column`.
+    fn padded(&self, column: &str, len_column: &'static str) -> Result<RawUint, IndexError> {
+        let len: i32 = self.get(len_column)?;
+        let len = u32::try_from(len).map_err(|_| self.damaged(len_column))?;
         Ok(RawUint::padded(self.numeric(column)?, len))
     }
 
-    /// A value at a position; looking columns up by their names costs more than decoding them.
+    /// The value of the column at a position, for logs: looking columns up by their names costs more than decoding them.
     fn at<T: tokio_postgres::types::FromSql<'a>>(&self, position: usize) -> Result<T, IndexError> {
         Ok(self.row.try_get(position)?)
     }
 
-    /// A log; the columns are those of [`LOG`], in their order.
+    /// A log; the columns are those of [`LOG_COLUMNS`], in their order.
     pub(crate) fn log(&self) -> Result<LogRow, IndexError> {
         let damaged = || self.damaged("a log");
         let index = |position| u64::try_from(self.at::<i32>(position)?).map_err(|_| damaged());
         let mut topics = Vec::new();
+        // `topic0` to `topic3`.
         for position in 5..9 {
             let Some(bytes) = self.at::<Option<&[u8]>>(position)? else { break };
             topics.push(B256::try_from(bytes).map_err(|_| damaged())?);
@@ -88,7 +91,7 @@ impl<'a> RowFields<'a> {
         })
     }
 
-    /// A transaction; the columns are those of [`TRANSACTION`]. It has the hash of its row.
+    /// A transaction, whose computed hash equals that of its row; the columns are those of [`TRANSACTION_COLUMNS`].
     pub(crate) fn transaction(&self) -> Result<Transaction, IndexError> {
         let to = self.get::<Option<&[u8]>>("recipient")?.map(Address::try_from).transpose();
         let v: i16 = self.get("v")?;
@@ -109,17 +112,17 @@ impl<'a> RowFields<'a> {
         }
     }
 
-    /// A receipt with its logs; the columns are those of [`RECEIPT`].
+    /// A receipt with its logs; the columns are those of [`RECEIPT_COLUMNS`].
     pub(crate) fn receipt(&self, logs: Vec<Log>) -> Result<Receipt, IndexError> {
         if self.index("log_count")? != logs.len() as u64 {
             return Err(self.damaged("the logs"));
         }
-        let (total, used) = (self.number("cumulative_gas_used")?, self.number("gas_used")?);
-        Ok(Receipt::new(self.get("success")?, total, used, logs))
+        let (cumulative, used) = (self.number("cumulative_gas_used")?, self.number("gas_used")?);
+        Ok(Receipt::new(self.get("success")?, cumulative, used, logs))
     }
 }
 
-/// A log with its places in the block.
+/// A log, with its index in the block and its transaction.
 pub(crate) struct LogRow {
     pub(crate) log_index: u64,
     pub(crate) transaction_index: u64,
@@ -128,12 +131,12 @@ pub(crate) struct LogRow {
     pub(crate) log: Log,
 }
 
-/// Columns of a log.
-pub(crate) const LOG: &str = "block_number, log_index, transaction_index, transaction_hash, address, topic0, topic1, topic2, topic3, data";
+/// Columns of a log, in the order in which [`RowFields::log`] reads them.
+pub(crate) const LOG_COLUMNS: &str = "block_number, log_index, transaction_index, transaction_hash, address, topic0, topic1, topic2, topic3, data";
 
 /// Columns of a transaction.
-pub(crate) const TRANSACTION: &str = "block_number, transaction_index, hash, sender, recipient, value, nonce, gas_limit, gas_price, input, v, r, s, nonce_bytes, gas_limit_bytes, gas_price_bytes";
+pub(crate) const TRANSACTION_COLUMNS: &str = "block_number, transaction_index, hash, sender, recipient, value, nonce, gas_limit, gas_price, input, v, r, s, nonce_bytes, gas_limit_bytes, gas_price_bytes";
 
 /// Columns of a receipt.
-pub(crate) const RECEIPT: &str =
+pub(crate) const RECEIPT_COLUMNS: &str =
     "block_number, transaction_index, success, gas_used, cumulative_gas_used, first_log_index, log_count";

@@ -1,4 +1,4 @@
-//! The schema and its versions. Versions only go forward: a program refuses a schema that is newer than it knows.
+//! The schema `rootlight` and its versions. Versions only rise: a program refuses a schema that is newer than its own.
 
 use tokio_postgres::Client;
 
@@ -14,7 +14,7 @@ mod files {
 const TABLE: &str = "rootlight.migrations";
 
 fn runner() -> refinery::Runner {
-    // In one transaction: front ends that start at the same time see either no index or the newest version.
+    // `set_grouped` runs all migrations in one transaction: front ends that start at the same time see either no index or the newest version.
     let mut runner = files::migrations::runner().set_grouped(true);
     runner.set_migration_table_name(TABLE);
     runner
@@ -37,7 +37,7 @@ pub(crate) async fn found_version(client: &Client) -> Result<u32, IndexError> {
     Ok(u32::try_from(row.try_get::<_, i32>(0)?).unwrap_or(0))
 }
 
-/// Brings the schema to the newest version. The caller holds the lock of the index.
+/// Brings the schema to the newest version. The caller must have taken the lock of the index.
 pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
     let known = known_version();
     let found = found_version(client).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
     client.batch_execute("CREATE SCHEMA IF NOT EXISTS rootlight").await?;
     match runner().run_async(client).await {
         Ok(_) => Ok(()),
-        // The server was ended meanwhile; the next start goes on.
+        // The server stopped meanwhile. `Pool` is a transient error, so the loader tries again.
         Err(error) if client.is_closed() => Err(IndexError::Pool(error.to_string())),
         Err(error) => Err(IndexError::Migration { version: known, reason: error.to_string() }),
     }

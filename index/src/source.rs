@@ -1,4 +1,5 @@
-//! Where blocks come from.
+//! The source from which the loader takes blocks: a trait, because a light client and its upstreams are in another crate
+//! (`native/cluster/src/source.rs`).
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
@@ -34,9 +35,9 @@ pub trait BlockSource: Send + Sync + 'static {
     /// The height up to which blocks are loaded.
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>>;
 
-    /// The hash of the block at a height, if it is known without a request.
+    /// The hash of the block at a height; `None` if the source would have to make a request for it.
     fn hash(&self, number: u64) -> Option<B256>;
 
-    /// The blocks from one height to another, both included, or the first ones of them; at least one.
+    /// The blocks from one height to another, both included. The source may give only the first of them, and at least one.
     fn blocks(&self, first: u64, last: u64) -> BoxFuture<'_, Result<Vec<SourceBlock>, SourceError>>;
 }

@@ -1,21 +1,21 @@
-//! The state of the index: its network, and which blocks are loaded.
+//! Reads the state of the index from the database: its network and layout, and which blocks are loaded.
 
 use rootlight::consensus::Network;
 use tokio_postgres::{GenericClient, Row};
 
 use crate::error::IndexError;
 
-/// Converts a block number or gas to a `bigint`. Both are below 2^63 by their own rules; a greater one is the last value.
+/// Converts a block number, time or gas to a `bigint`. All are far below 2^63; a greater number becomes the largest `bigint`.
 pub(crate) fn int8(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Converts a `bigint` that is never negative.
+/// Converts a `bigint` that is never negative; a negative one becomes 0.
 pub(crate) fn uint(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// The fixed properties of an index.
+/// The number of blocks of a partition, and where the index begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexLayout {
     pub(crate) partition_blocks: u64,
@@ -45,6 +45,7 @@ impl PartitionRange {
     }
 }
 
+/// Reads a row with the columns of [`ranges`].
 fn range(row: &Row) -> Result<PartitionRange, IndexError> {
     let number = |at: usize| row.try_get(at).map(uint);
     Ok(PartitionRange {
@@ -67,17 +68,17 @@ pub(crate) async fn ranges(client: &impl GenericClient) -> Result<Vec<PartitionR
     rows.iter().map(range).collect()
 }
 
-/// Runs of blocks that are loaded and searchable, as first and last block, in ascending order.
+/// Runs of consecutive blocks that are loaded and searchable, as first and last block, in ascending order.
 pub(crate) fn covered(ranges: &[PartitionRange]) -> Vec<(u64, u64)> {
     runs(ranges, |range| range.next)
 }
 
-/// Runs of blocks that are searchable and have their traces, as first and last block, in ascending order.
+/// Runs of consecutive blocks that are searchable and have their traces, as first and last block, in ascending order.
 pub(crate) fn traced(ranges: &[PartitionRange]) -> Vec<(u64, u64)> {
     runs(ranges, |range| range.traced)
 }
 
-/// Runs of searchable blocks, in each range up to the block before `next`.
+/// Runs of consecutive searchable blocks, in each range up to the block before `next`. Runs of neighbouring ranges are joined.
 fn runs(ranges: &[PartitionRange], next: impl Fn(&PartitionRange) -> u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for range in ranges.iter().filter(|range| range.searchable && next(range) > range.first) {
@@ -90,13 +91,13 @@ fn runs(ranges: &[PartitionRange], next: impl Fn(&PartitionRange) -> u64) -> Vec
     runs
 }
 
-/// Whether one run has all these blocks.
+/// Whether all blocks from `from` to `to`, both included, are loaded and searchable.
 pub(crate) fn covers(ranges: &[PartitionRange], from: u64, to: u64) -> bool {
     covered(ranges).iter().any(|(first, last)| *first <= from && to <= *last)
 }
 
 /// Name, chain id and genesis of a network, as errors show them.
-fn named(name: &str, chain_id: u64, genesis: &str) -> String {
+fn describe(name: &str, chain_id: u64, genesis: &str) -> String {
     format!("{name} (chain id {chain_id}, genesis {genesis})")
 }
 
@@ -116,8 +117,8 @@ pub(crate) async fn layout(
     let chain_id = uint(row.try_get(1)?);
     let genesis = format!("0x{genesis}");
     if chain_id != network.chain_id || genesis != network.genesis_hash.to_string() {
-        let expected = named(&network.name, network.chain_id, &network.genesis_hash.to_string());
-        return Err(IndexError::OtherNetwork { found: named(&name, chain_id, &genesis), expected });
+        let expected = describe(&network.name, network.chain_id, &network.genesis_hash.to_string());
+        return Err(IndexError::OtherNetwork { found: describe(&name, chain_id, &genesis), expected });
     }
     Ok(Some(IndexLayout { partition_blocks: uint(row.try_get(3)?), floor: uint(row.try_get(4)?) }))
 }

@@ -1,4 +1,5 @@
-//! The newest partitions: new blocks, reorganisations, retention.
+//! Loads the newest partitions in ascending order and keeps them at the source's head: new blocks, reorganisations, and
+//! dropping partitions that are too old.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::source::SourceError;
 use crate::state::PartitionRange;
 use crate::writer::MAX_REORGANISATION;
 
-/// First step back, in blocks, if the source cannot tell the hash of a block at a height; it doubles each time.
+/// First step back, in blocks, when blocks are on another branch and the source does not know where that branch begins; the
+/// step doubles each time.
 const FIRST_REWIND: u64 = 8;
 
 /// Follows the head of a source.
@@ -24,12 +26,14 @@ pub(crate) struct Tail {
     next: u64,
     /// Partitions exist for blocks below this one.
     prepared: u64,
-    /// The first block of the newest partition that can be searched.
+    /// The first block of the partition that was made searchable last.
     searchable: Option<u64>,
+    /// The next step back, in blocks.
     rewind: u64,
 }
 
 impl Tail {
+    /// [`Self::run`] sets where it begins.
     pub(crate) fn new(context: LoaderContext, options: &LoaderOptions) -> Self {
         Self {
             context,
@@ -44,7 +48,8 @@ impl Tail {
         }
     }
 
-    /// Follows the head, from the first of these ranges that is not full.
+    /// Follows the head, from the first of these ranges that is not full; they are in ascending order. Ends only with `once`, or by
+    /// an error.
     pub(crate) async fn run(&mut self, newest: &[PartitionRange]) -> Result<(), LoadError> {
         // An earlier run may have ended between the last batch of a partition and its indexes.
         for range in newest.iter().filter(|range| range.is_full() && !range.searchable) {
@@ -78,7 +83,7 @@ impl Tail {
         }
     }
 
-    /// Stores the next blocks. If they are on another branch, goes back.
+    /// Stores the next blocks. If their parent is on another branch than the stored block below them, goes back.
     async fn advance(&mut self, head: u64) -> Result<(), LoadError> {
         let next = self.next;
         if head >= self.prepared {
@@ -94,7 +99,7 @@ impl Tail {
             Some(after) => {
                 self.next = after;
                 self.rewind = FIRST_REWIND;
-                self.finish_full(next).await?;
+                self.index_filled(next).await?;
             }
             None => {
                 self.next = next.saturating_sub(self.rewind).max(self.context.writer.floor());
@@ -104,11 +109,11 @@ impl Tail {
         Ok(())
     }
 
-    /// Makes a partition searchable that the last batch filled.
-    async fn finish_full(&mut self, before: u64) -> Result<(), IndexError> {
+    /// Makes partitions searchable that the last batch, which began at `before`, filled.
+    async fn index_filled(&mut self, before: u64) -> Result<(), IndexError> {
         let size = self.context.writer.partition_blocks();
-        let part = |block: u64| block.checked_div(size);
-        if part(before) == part(self.next) {
+        let partition = |block: u64| block.checked_div(size);
+        if partition(before) == partition(self.next) {
             return Ok(());
         }
         let ranges = self.context.writer.ranges().await?;
@@ -120,7 +125,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Goes back to the newest block that the source's chain still has, as far as the source knows its hashes.
+    /// Sets the next height to the one above the newest stored block that the source's chain still has, as far as the source
+    /// knows the hashes of its chain without requests.
     async fn find_fork(&mut self, head: u64) -> Result<(), LoadError> {
         let floor = self.context.writer.floor();
         let top = self.next.saturating_sub(1).min(head);
@@ -141,7 +147,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Makes the newest partition searchable, and drops old ones.
+    /// Makes the newest partition searchable if it is not yet, and drops old ones then.
     async fn at_head(&mut self, head: u64) -> Result<(), LoadError> {
         let newest = self.next.saturating_sub(1);
         let ranges = self.context.writer.ranges().await?;
@@ -150,14 +156,14 @@ impl Tail {
             self.context.writer.make_searchable(range.first).await?;
             self.context.writer.mark_ancestors_proven().await?;
             self.searchable = Some(range.first);
-            self.retain(head).await?;
+            self.drop_old(head).await?;
         }
         (self.context.observer)(LoadEvent::AtHead(newest));
         Ok(())
     }
 
-    /// Drops the partitions that are older than the setting. Readers may hold one up; it is dropped later then.
-    pub(crate) async fn retain(&self, head: u64) -> Result<(), LoadError> {
+    /// Drops the partitions below the blocks that are retained. If readers use one for long, a later call drops it.
+    pub(crate) async fn drop_old(&self, head: u64) -> Result<(), LoadError> {
         let Some(retain) = self.retain else { return Ok(()) };
         match self.context.writer.drop_below(head.saturating_add(1).saturating_sub(retain)).await {
             Ok(0) => Ok(()),

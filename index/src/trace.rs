@@ -1,4 +1,4 @@
-//! Traces of a block as they are stored.
+//! Traces of a block as they are stored: what each call of its transactions did, in the form of Parity's `trace_block`.
 
 use alloy_primitives::{Address, Bytes, U256};
 
@@ -9,11 +9,11 @@ use crate::error::TraceError;
 pub const MAX_BLOCK_TRACES: usize = 65_536;
 
 /// Most bytes of the traces of a block, counted as [`Trace::bytes`]. Passing the same input on costs no gas per byte,
-/// so a block can exceed this. Its traces are then not stored at all.
+/// so the traces of a block can be longer. They are then not stored at all.
 pub const MAX_BLOCK_TRACE_BYTES: usize = 12 * 1024 * 1024;
 
-/// Bytes of a trace beside its data, approximately.
-const FIXED_BYTES: usize = 300;
+/// Bytes of a trace besides its input, output, error and path, approximately.
+const BASE_BYTES: usize = 300;
 
 /// Longest error text, in bytes; a longer one is cut.
 const MAX_ERROR_BYTES: usize = 1_024;
@@ -48,7 +48,7 @@ impl TraceKind {
         Self::Destruction,
     ];
 
-    /// The text in the column `traces.kind`.
+    /// The text in the column `traces.kind`: the names of Parity's traces, where a self-destruction is `suicide`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,19 +89,20 @@ pub struct TraceOutcome {
 pub struct Trace {
     /// Index of the transaction in the block.
     pub transaction: u32,
-    /// Path from the transaction's own call, which has an empty one; `traceAddress` in JSON.
+    /// Path from the transaction's own call, whose path is empty, to this one; `traceAddress` in JSON.
     pub address: Vec<u32>,
-    /// Number of traces directly below.
+    /// Number of traces whose path is longer by one.
     pub subtraces: u32,
     /// The operation.
     pub kind: TraceKind,
     /// The caller or creator; the contract that destructs itself.
     pub from: Address,
-    /// The account that is called; the contract that was created; who gets the balance of a contract that destructs itself.
+    /// The account that is called; the contract that was created (`None` if the creation failed); or the account that gets the
+    /// balance of a contract that destructs itself.
     pub to: Option<Address>,
-    /// Wei that were passed on; for a self-destruction, the contract's balance.
+    /// Value of the call in wei; for a self-destruction, the contract's balance.
     pub value: U256,
-    /// Gas that was passed on; `None` for a self-destruction.
+    /// Gas limit of the call; `None` for a self-destruction.
     pub gas: Option<u64>,
     /// The data of a call, or the initialisation code of a creation.
     pub input: Bytes,
@@ -117,12 +118,12 @@ impl Trace {
         let output = self.outcome.as_ref().map_or(0, |outcome| outcome.output.len());
         let error = self.error.as_ref().map_or(0, String::len);
         let path = self.address.len().saturating_mul(4);
-        [self.input.len(), output, error, path].into_iter().fold(FIXED_BYTES, usize::saturating_add)
+        [self.input.len(), output, error, path].into_iter().fold(BASE_BYTES, usize::saturating_add)
     }
 }
 
-/// The traces of a block. Only the outermost call of each transaction is checked against the block; the calls below it are
-/// the source's word. Only [`Self::check`] and [`Self::too_long`] make them.
+/// The traces of a block. Only the outermost call of each transaction is checked against the block; the calls below that one are
+/// not checked. Only [`Self::check`], [`Self::empty`] and [`Self::too_long`] make this type.
 #[derive(Debug, Clone)]
 pub struct BlockTraces(Option<Vec<Trace>>);
 
@@ -139,9 +140,12 @@ impl BlockTraces {
         Self(None)
     }
 
-    /// Checks what the block's transactions say of its traces: each transaction has a trace of its own, with its sender,
-    /// recipient, value and data, and the traces below it are in order, each with those above. Traces beyond
-    /// [`MAX_BLOCK_TRACES`] or [`MAX_BLOCK_TRACE_BYTES`] are left out.
+    /// Checks traces against the block's transactions: each transaction has a trace of its own, with its sender, recipient,
+    /// value and data, and the traces of its inner calls follow in order, each after that of its caller. If they exceed
+    /// [`MAX_BLOCK_TRACES`] or [`MAX_BLOCK_TRACE_BYTES`], the result is [`Self::too_long`]. Long error texts are cut.
+    ///
+    /// # Errors
+    /// [`TraceError`].
     pub fn check(block: &MatchedBlock, mut traces: Vec<Trace>) -> Result<Self, TraceError> {
         let number = block.header().number;
         let mut bytes = 0_usize;
@@ -155,14 +159,14 @@ impl BlockTraces {
         }
         let mut rest = traces.iter().peekable();
         for index in 0..block.transactions().len() {
-            let of_transaction = std::iter::from_fn(|| {
+            let own_traces = std::iter::from_fn(|| {
                 rest.next_if(|trace| usize::try_from(trace.transaction).is_ok_and(|at| at == index))
             });
-            let of_transaction: Vec<&Trace> = of_transaction.collect();
+            let own_traces: Vec<&Trace> = own_traces.collect();
             let wrong = || TraceError::Transaction { number, index };
             let first =
-                of_transaction.first().filter(|first| is_of(first, block, index)).ok_or_else(wrong)?;
-            if !first.address.is_empty() || !is_tree(&of_transaction) {
+                own_traces.first().filter(|first| is_own_call(first, block, index)).ok_or_else(wrong)?;
+            if !first.address.is_empty() || !is_tree(&own_traces) {
                 return Err(TraceError::Order { number, index });
             }
         }
@@ -185,7 +189,7 @@ impl BlockTraces {
 }
 
 /// Whether a trace is that of a transaction's own call.
-fn is_of(trace: &Trace, block: &MatchedBlock, index: usize) -> bool {
+fn is_own_call(trace: &Trace, block: &MatchedBlock, index: usize) -> bool {
     let (Some(transaction), Some(sender)) = (block.transactions().get(index), block.senders().get(index))
     else {
         return false;
@@ -197,14 +201,15 @@ fn is_of(trace: &Trace, block: &MatchedBlock, index: usize) -> bool {
     recipient && trace.from == *sender && trace.value == transaction.value && trace.input == transaction.data
 }
 
-/// Whether each trace but the first has one above it, and all are in the order of their calls.
+/// Whether each trace but the first has its caller's trace before it, and all are in the order of the calls. Numbers may be
+/// missing among siblings: the reference node (rskj) leaves some calls out.
 fn is_tree(traces: &[&Trace]) -> bool {
     // The previous trace's path. The parent of the next trace is a prefix of it.
     let mut path: &[u32] = &[];
     traces.iter().skip(1).all(|trace| {
-        let Some((last, above)) = trace.address.split_last() else { return false };
-        let parent_known = path.starts_with(above);
-        let in_order = path.get(above.len()).is_none_or(|before| before < last);
+        let Some((last, parent)) = trace.address.split_last() else { return false };
+        let parent_known = path.starts_with(parent);
+        let in_order = path.get(parent.len()).is_none_or(|before| before < last);
         path = &trace.address;
         parent_known && in_order
     })

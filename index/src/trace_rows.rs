@@ -1,4 +1,5 @@
-//! Rows of traces with their progress.
+//! Writes rows of traces together with their progress: the column `traces_next` of `rootlight.ranges`, the first block of a
+//! partition that has no traces yet.
 
 use tokio_postgres::Transaction;
 
@@ -7,9 +8,9 @@ use crate::error::IndexError;
 use crate::source::SourceBlock;
 use crate::state::{int8, uint};
 
-/// Writes the traces of blocks that are stored in the same transaction, as far as they continue the traces of their
-/// partitions. Returns the number of blocks whose traces were written.
-pub(crate) async fn with_blocks(
+/// Writes the traces of the blocks `from` to `last`, which are stored in the same transaction, as far as they continue the
+/// traces of their partitions. Returns the number of blocks whose traces were written.
+pub(crate) async fn write_continuing(
     transaction: &Transaction<'_>,
     blocks: &[SourceBlock],
     from: u64,
@@ -23,8 +24,8 @@ pub(crate) async fn with_blocks(
     let mut written = 0_u64;
     for row in transaction.query(sql, &[&int8(from), &int8(last)]).await? {
         let (first, end, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?), uint(row.try_get(2)?));
-        let run = run(blocks, from, next, end);
-        // Otherwise blocks below have no traces yet, and all get them later in their order.
+        let run = continuing(blocks, from, next, end);
+        // If no block continues the traces, blocks below have none yet; `traced.rs` adds all of them in their order.
         if !run.is_empty() {
             write(transaction, first, next, run).await?;
             written = written.saturating_add(run.len() as u64);
@@ -33,9 +34,9 @@ pub(crate) async fn with_blocks(
     Ok(written)
 }
 
-/// The blocks of a batch, which begins at a height, from the first one without stored traces to the end of its partition, as
-/// far as they have traces.
-fn run(blocks: &[SourceBlock], from: u64, next: u64, end: u64) -> &[SourceBlock] {
+/// The blocks of a batch, which begins at the height `from`, from `next` (the first without stored traces) to the one before
+/// `end` (the end of the partition), as far as they have traces.
+fn continuing(blocks: &[SourceBlock], from: u64, next: u64, end: u64) -> &[SourceBlock] {
     let offset = |number: u64| number.checked_sub(from).and_then(|at| usize::try_from(at).ok());
     let (Some(start), Some(stop)) = (offset(next), offset(end)) else { return &[] };
     let rest = blocks.get(start..stop.min(blocks.len())).unwrap_or_default();
@@ -43,7 +44,8 @@ fn run(blocks: &[SourceBlock], from: u64, next: u64, end: u64) -> &[SourceBlock]
     rest.get(..count).unwrap_or_default()
 }
 
-/// Writes the traces of blocks of one partition, and the progress.
+/// Writes the traces of consecutive blocks of one partition, and the progress. `first` is the first block of the partition, and
+/// `from` that of `run`.
 pub(crate) async fn write(
     transaction: &Transaction<'_>,
     first: u64,

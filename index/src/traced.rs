@@ -1,4 +1,4 @@
-//! Traces of blocks that are stored already.
+//! Adds traces to blocks that were stored without them, partition by partition.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::trace_rows::write;
 use crate::writer::{Writer, hash};
 
 impl Writer {
-    /// Stores the traces of blocks that are stored already, in one transaction with the progress. Blocks follow each other
-    /// from the first one of a range that has no traces.
+    /// Stores the traces of blocks that are stored already, in one transaction with the progress. `first` is the first block of
+    /// their partition. `blocks` follow each other, from the first one of the partition that has no traces. Returns their number.
     ///
     /// # Errors
     /// [`IndexError::Progress`] if the blocks do not follow, or a block has no traces; [`IndexError::OtherBranch`] if the index
@@ -22,20 +22,21 @@ impl Writer {
         let Some(from) = blocks.first().map(|block| block.block.header().number) else { return Ok(0) };
         let mut client = self.pool.get().await?;
         let transaction = (**client).transaction().await?;
+        // Traces that a crash of the server loses are lost with their progress, and added again.
         transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
         self.fence(&transaction).await?;
         let sql = "SELECT next_block, traces_next FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
         let row = transaction.query_opt(sql, &[&int8(first)]).await?;
         let Some(row) = row else { return Err(IndexError::Progress { from, next: 0 }) };
-        let (stored, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?));
+        let (stored_end, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?));
         let after = from.saturating_add(blocks.len() as u64);
-        if from != next || after > stored || blocks.iter().any(|block| block.traces.is_none()) {
+        if from != next || after > stored_end || blocks.iter().any(|block| block.traces.is_none()) {
             return Err(IndexError::Progress { from, next });
         }
-        // Traces belong to the branch that the index has.
+        // The source may have reorganised meanwhile: traces of another branch must not be stored.
         for (block, number) in blocks.iter().zip(from..) {
-            let found: Option<B256> = hash(&transaction, number).await?;
-            if block.block.header().number != number || found != Some(block.block.header().hash()) {
+            let stored_hash: Option<B256> = hash(&transaction, number).await?;
+            if block.block.header().number != number || stored_hash != Some(block.block.header().hash()) {
                 return Err(IndexError::OtherBranch { number });
             }
         }
@@ -60,6 +61,7 @@ pub(crate) async fn fill(context: &LoaderContext, batch: u64) -> Result<(), Load
     Ok(())
 }
 
+/// Stores the traces of one partition. A range that a reorganisation changes meanwhile is left for the next call of [`fill`].
 async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
     let mut next = range.traced;
     while next < range.next {
@@ -68,6 +70,7 @@ async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) 
         if blocks.first().is_none_or(|block| block.traces.is_none()) {
             return Err(SourceError::Permanent(format!("the source gave no traces of block {next}")).into());
         }
+        // A source that gives more blocks than were requested must not go beyond the partition.
         let within =
             blocks.len().min(usize::try_from(last.saturating_sub(next)).unwrap_or(0).saturating_add(1));
         let blocks = blocks.get(..within).unwrap_or_default();
@@ -76,7 +79,7 @@ async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) 
                 (context.observer)(LoadEvent::Traced(written));
                 next = next.saturating_add(written);
             }
-            // A reorganisation replaced the blocks meanwhile. The next call of `fill` plans the rest anew.
+            // A reorganisation replaced the blocks meanwhile.
             Err(IndexError::Progress { .. } | IndexError::OtherBranch { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! Traces by filter, by block and by transaction.
+//! Reads traces: those of a block or of a transaction, and those of the transactions that a filter selects.
 
 use alloy_primitives::{Address, B256, Bytes};
 use deadpool_postgres::Transaction;
@@ -14,7 +14,7 @@ use crate::rows::RowFields;
 use crate::state::{int8, ranges, traced};
 use crate::trace::{Trace, TraceKind, TraceOutcome};
 
-/// A trace of the index. Nothing proves it.
+/// A trace of the index. No header commits to traces, so a trace is never proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedTrace {
     /// The trace.
@@ -25,27 +25,28 @@ pub struct IndexedTrace {
     pub block: BlockRef,
 }
 
-/// Which transactions' traces are wanted.
+/// Selects transactions, whose traces are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceFilter {
-    /// Any of these senders; an empty list matches any. No list matches the transaction of REMASC, which has no sender.
+    /// Any of these senders; an empty list matches any. No list matches the transaction
+    /// of REMASC (Rootstock's contract that pays the miners, called by the last transaction of each block), which has no sender.
     pub senders: Vec<Address>,
     /// Any of these recipients; an empty list matches any.
     pub recipients: Vec<Address>,
 }
 
-/// A part of the traces that a filter selects.
+/// The blocks to search, and which of the selected traces are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRange {
     /// The first block.
     pub from: u64,
     /// The last block.
     pub to: u64,
-    /// The block up to which the index must have traces; it may have none of the blocks above.
+    /// The block up to which the index must have traces. Above it the search ends at the last block with traces.
     pub least: u64,
-    /// Number of traces that are left out.
+    /// Number of traces at the beginning that are left out.
     pub after: usize,
-    /// Most traces after those.
+    /// Most traces after those that are left out.
     pub count: usize,
     /// Most bytes of traces, counted as [`Trace::bytes`].
     pub bytes: usize,
@@ -54,31 +55,32 @@ pub struct TraceRange {
 /// The traces that a filter found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundTraces {
-    /// All traces that were asked for.
+    /// The wanted traces.
     All {
         /// The traces, in the order of the chain.
         traces: Vec<IndexedTrace>,
-        /// How many of those to leave out were there.
+        /// Number of traces that were found and left out, at most [`TraceRange::after`].
         skipped: usize,
-        /// The last block that was looked at, unless as many traces as asked for were found.
+        /// The last block of the search. If `count` traces were found, later ones up to this block may be missing.
         last: u64,
     },
-    /// The traces take more bytes than were asked for.
+    /// The traces take more than [`TraceRange::bytes`].
     TooLong,
 }
 
-/// The block whose traces are wanted.
+/// The block or transaction whose traces are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traced {
     /// The block at a height.
     Number(u64),
     /// The block with a hash.
     Hash(B256),
-    /// Of this transaction only.
+    /// The transaction with this hash.
     Transaction(B256),
 }
 
-const TRACE: &str = "t.block_number, t.transaction_index, t.trace_address, t.subtraces, t.kind, t.sender, t.recipient, t.value, t.gas, t.gas_used, t.error, t.input, t.output, b.hash AS block_hash";
+/// Columns of a trace `t` and the hash of its block `b`.
+const TRACE_COLUMNS: &str = "t.block_number, t.transaction_index, t.trace_address, t.subtraces, t.kind, t.sender, t.recipient, t.value, t.gas, t.gas_used, t.error, t.input, t.output, b.hash AS block_hash";
 
 impl IndexReader {
     /// The traces of a block or transaction, and the block; `None` if the index does not have them.
@@ -93,7 +95,7 @@ impl IndexReader {
             let (number, index) = match which {
                 Traced::Number(number) => (Some(number), None),
                 Traced::Hash(hash) => (number_of(question, &hash).await?, None),
-                Traced::Transaction(hash) => place_of(question, &hash).await?.unzip(),
+                Traced::Transaction(hash) => position_of(question, &hash).await?.unzip(),
             };
             let covered = traced(&ranges(&**question).await?);
             let has = |number: &u64| covered.iter().any(|(first, last)| (first..=last).contains(&number));
@@ -108,7 +110,7 @@ impl IndexReader {
             }
             let block = BlockRef { number, hash: fields.hash("hash")? };
             let sql = format!(
-                "SELECT {TRACE}, x.hash FROM rootlight.traces t
+                "SELECT {TRACE_COLUMNS}, x.hash FROM rootlight.traces t
                  JOIN rootlight.transactions x ON x.block_number = $1 AND x.transaction_index = t.transaction_index
                  JOIN rootlight.blocks b ON b.number = $1
                  WHERE t.block_number = $1 AND ($2::integer IS NULL OR t.transaction_index = $2)
@@ -132,17 +134,18 @@ impl IndexReader {
             let Some((_, end)) = run else { return Err(IndexError::NotTraced { from, to: least.max(from) }) };
             let last = to.min(end);
             let most = after.saturating_add(count);
-            let mut found = Collected { skip: after, left: count, room: bytes, traces: Vec::new() };
-            let Some(condition) = selected(filter, from, last) else {
+            let mut found = Collected { to_skip: after, wanted: count, bytes_left: bytes, traces: Vec::new() };
+            let Some(condition) = transaction_condition(filter, from, last) else {
                 return Ok(FoundTraces::All { traces: Vec::new(), skipped: 0, last });
             };
             let (parameters, condition) = (condition.parameters(), &condition.text);
             check_untraced(question, condition, &parameters).await?;
-            // Found transactions are few, and their rows are looked up one by one: each has at least one trace.
+            // Each transaction has at least one trace, so `most` transactions suffice. They are few, so their rows are looked up one
+            // by one: other kinds of joins would read whole partitions.
             let sql = format!(
                 "WITH x AS MATERIALIZED (SELECT x.block_number, x.transaction_index, x.hash FROM rootlight.transactions x
                      WHERE {condition} ORDER BY x.block_number, x.transaction_index LIMIT {most})
-                 SELECT {TRACE}, x.hash FROM x
+                 SELECT {TRACE_COLUMNS}, x.hash FROM x
                  JOIN rootlight.traces t ON t.block_number = x.block_number AND t.transaction_index = x.transaction_index
                  JOIN rootlight.blocks b ON b.number = x.block_number
                  WHERE t.block_number BETWEEN {from} AND {last} AND b.number BETWEEN {from} AND {last}
@@ -150,18 +153,18 @@ impl IndexReader {
             );
             question.batch_execute("SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off").await?;
             let portal = question.bind(&sql, &parameters).await?;
-            let mut asked = FIRST_ROWS;
-            while found.left > 0 {
-                let rows = question.query_portal(&portal, i32::try_from(asked).unwrap_or(i32::MAX)).await?;
+            let mut requested = FIRST_ROWS;
+            while found.wanted > 0 {
+                let rows = question.query_portal(&portal, i32::try_from(requested).unwrap_or(i32::MAX)).await?;
                 if !found.take(&rows)? {
                     return Ok(FoundTraces::TooLong);
                 }
-                if rows.len() < asked {
+                if rows.len() < requested {
                     break;
                 }
-                asked = next_rows(&rows);
+                requested = next_rows(&rows);
             }
-            let skipped = after.saturating_sub(found.skip);
+            let skipped = after.saturating_sub(found.to_skip);
             Ok(FoundTraces::All { traces: found.traces, skipped, last })
         })
         .await
@@ -169,7 +172,7 @@ impl IndexReader {
 }
 
 /// The height and the index of a transaction.
-async fn place_of(question: &Transaction<'_>, hash: &B256) -> Result<Option<(u64, i32)>, IndexError> {
+async fn position_of(question: &Transaction<'_>, hash: &B256) -> Result<Option<(u64, i32)>, IndexError> {
     let sql = "SELECT block_number, transaction_index FROM rootlight.transactions WHERE hash = $1";
     let found = searchable_rows(question, sql, "block_number", &hash.as_slice()).await?;
     let position = |row| {
@@ -195,19 +198,20 @@ async fn check_untraced(
     }
 }
 
-/// The transactions `x` that a filter selects; `None` if there are none.
-fn selected(filter: &TraceFilter, from: u64, last: u64) -> Option<Condition<'_>> {
+/// The condition on transactions `x` that a filter states; `None` if no transaction can match.
+fn transaction_condition(filter: &TraceFilter, from: u64, last: u64) -> Option<Condition<'_>> {
     let mut condition = Condition::of_blocks("x.block_number", from, last);
-    // The transaction of REMASC has no signature; its sender is stored as zero.
+    // The transaction of REMASC has no signature; its sender is stored as zero, which no list may match.
     let senders = filter.senders.iter().filter(|sender| !sender.is_zero()).map(|sender| sender.as_slice());
     let recipients = filter.recipients.iter().map(|recipient| recipient.as_slice());
     let lists = [
         ("x.sender", filter.senders.is_empty(), senders.collect::<Vec<_>>()),
         ("x.recipient", filter.recipients.is_empty(), recipients.collect()),
     ];
-    for (column, any, values) in lists {
-        match any {
+    for (column, matches_any, values) in lists {
+        match matches_any {
             true => {}
+            // All senders of the list were zero.
             false if values.is_empty() => return None,
             false => condition.and_any(column, values),
         }
@@ -217,36 +221,38 @@ fn selected(filter: &TraceFilter, from: u64, last: u64) -> Option<Condition<'_>>
 
 /// The traces that were found so far.
 struct Collected {
-    skip: usize,
-    left: usize,
-    room: usize,
+    /// Traces that are still to be left out.
+    to_skip: usize,
+    /// Traces that are still wanted.
+    wanted: usize,
+    bytes_left: usize,
     traces: Vec<IndexedTrace>,
 }
 
 impl Collected {
-    /// Takes rows; `false` if they exceed the bytes.
+    /// Takes rows; returns `false` if the wanted traces exceed the bytes.
     fn take(&mut self, rows: &[Row]) -> Result<bool, IndexError> {
         for row in rows {
-            if self.left == 0 {
+            if self.wanted == 0 {
                 break;
             }
-            if self.skip > 0 {
-                self.skip = self.skip.saturating_sub(1);
+            if self.to_skip > 0 {
+                self.to_skip = self.to_skip.saturating_sub(1);
                 continue;
             }
             let found = indexed(row)?;
-            match self.room.checked_sub(found.trace.bytes()) {
-                Some(room) => self.room = room,
+            match self.bytes_left.checked_sub(found.trace.bytes()) {
+                Some(left) => self.bytes_left = left,
                 None => return Ok(false),
             }
-            self.left = self.left.saturating_sub(1);
+            self.wanted = self.wanted.saturating_sub(1);
             self.traces.push(found);
         }
         Ok(true)
     }
 }
 
-/// A row with the columns of [`TRACE`] and the transaction's hash.
+/// A row with the columns of [`TRACE_COLUMNS`] and the transaction's hash.
 fn indexed(row: &Row) -> Result<IndexedTrace, IndexError> {
     let fields = RowFields::of(row)?;
     let number = fields.number;

@@ -16,10 +16,11 @@ use crate::source::SourceBlock;
 use crate::state::{IndexLayout, PartitionRange, int8, layout, ranges, uint};
 use crate::{copy, partition, schema, trace_rows};
 
-/// Key of the advisory lock: the first bytes of "rootlight index". Locks of PostgreSQL are per database.
-const LOCK: i64 = 0x726f_6f74_6c69_6768;
+/// Key of PostgreSQL's advisory lock, which admits one writer to a database: the first bytes of "rootlight index".
+const LOCK_KEY: i64 = 0x726f_6f74_6c69_6768;
 
-/// Most blocks that one reorganisation replaces. A source that asks for more is more likely wrong than the chain.
+/// Most blocks that one reorganisation replaces. If a source wants to replace more, the source is more likely wrong than
+/// the index.
 pub const MAX_REORGANISATION: u64 = 10_000;
 
 /// How an index is opened for writing.
@@ -50,7 +51,7 @@ pub enum Appended {
         /// Number of blocks whose traces were stored with them.
         traced: u64,
     },
-    /// Nothing was stored: the stored block below is not the parent, so the reorganisation goes deeper.
+    /// Nothing was stored: the stored block below the first one is not its parent, so the reorganisation is deeper.
     OtherParent,
 }
 
@@ -60,8 +61,10 @@ pub struct Writer {
     /// The connection that holds the lock.
     lock: Client,
     pub(crate) pool: Pool,
+    /// The number of this writer: every writer that opens the index takes the next one.
     epoch: i64,
     partition_blocks: u64,
+    /// The index has no block below this one.
     floor: AtomicU64,
 }
 
@@ -80,7 +83,7 @@ impl Writer {
         Self::open_from(database, network, setup, 0).await
     }
 
-    /// As [`Self::open`]; a new index begins with this block if `setup` asks for none.
+    /// As [`Self::open`]; a new index begins with `default_first_block` if `setup` names no first block.
     pub(crate) async fn open_from(
         database: &Database,
         network: &Network,
@@ -96,10 +99,10 @@ impl Writer {
         take_lock(&lock, setup.wait).await?;
         schema::migrate(&mut lock).await?;
         let layout = match layout(&lock, network).await? {
-            Some(layout) => same_layout(layout, setup)?,
+            Some(layout) => check_layout(layout, setup)?,
             None => {
                 let first_block = setup.first_block.unwrap_or(default_first_block);
-                first_layout(&lock, network, setup, first_block).await?
+                create_layout(&lock, network, setup, first_block).await?
             }
         };
         let started = "to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS UTC')";
@@ -143,16 +146,16 @@ impl Writer {
     }
 
     /// Makes the partitions that are missing for blocks up to this one, and the partition after them, so that the loader never
-    /// waits for a partition.
+    /// waits for a partition. Returns all ranges.
     pub async fn prepare(&self, head: u64) -> Result<Vec<PartitionRange>, IndexError> {
         let size = self.partition_blocks;
-        let have: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
+        let present_ends: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
         let floor = self.floor();
         let (first, last) =
             (partition_of(floor, size), partition_of(head.max(floor), size).saturating_add(1));
         for number in first..=last {
             let end = number.saturating_add(1).saturating_mul(size);
-            if have.contains(&end) {
+            if present_ends.contains(&end) {
                 continue;
             }
             let first = number.saturating_mul(size).max(floor);
@@ -185,6 +188,8 @@ impl Writer {
         let parent = blocks.first().map(|first| first.block.header().parent_hash);
         match (parent, hash(&transaction, from.saturating_sub(1)).await?) {
             (Some(parent), Some(before)) if from > 0 && parent != before => return Ok(Appended::OtherParent),
+            // Blocks of a partition are loaded in order, so the row below must be there. At the start of a partition the one below
+            // may not be loaded yet.
             (_, None) if from > range.first => {
                 return Err(IndexError::Damaged { what: "a missing row", number: from.saturating_sub(1) });
             }
@@ -195,12 +200,12 @@ impl Writer {
         let sql = "UPDATE rootlight.ranges SET next_block = least(end_block, $2::bigint + 1)
                    WHERE end_block > $1 AND first_block <= $2";
         transaction.execute(sql, &[&int8(from), &int8(last)]).await?;
-        let traced = trace_rows::with_blocks(&transaction, blocks, from, last).await?;
+        let traced = trace_rows::write_continuing(&transaction, blocks, from, last).await?;
         transaction.commit().await?;
         Ok(Appended::Stored { removed, traced })
     }
 
-    /// Makes the secondary indexes of a range, so that it can be searched.
+    /// Makes the secondary indexes of the range that begins at `first`, so that its blocks can be searched.
     ///
     /// # Errors
     /// [`IndexError::Fenced`] and those of the database.
@@ -217,16 +222,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Marks the ancestors of proven blocks as proven: the blocks of a range follow each other by their hashes, so one
-    /// proven block proves all below it in its range, and if the range is full also those of the range below. Ranges that
-    /// are not searchable are left out.
+    /// Marks the ancestors of proven blocks as proven: the blocks of a range follow each other by their hashes, so a proven
+    /// block proves all blocks below it in its range. It also proves the range below, if that one is full. Ranges that are
+    /// not searchable are left out.
     ///
     /// # Errors
     /// [`IndexError::NotAncestors`] if the source gave other blocks, [`IndexError::Fenced`], and those of the database.
     pub async fn mark_ancestors_proven(&self) -> Result<(), IndexError> {
+        // The first block of the range above, and the hash of its parent, if that range is proven.
         let mut child: Option<(u64, B256)> = None;
         let ranges = self.ranges().await?;
-        // Without its indexes a partition would be read from end to end. Its blocks are marked when it has them.
+        // A partition without secondary indexes would be read from end to end. It is marked after it has become searchable.
         let ready = |range: &&PartitionRange| range.searchable && range.next > range.first;
         for range in ranges.iter().rev().filter(ready) {
             let proven = child.filter(|(number, _)| *number == range.next).map(|(_, parent)| parent);
@@ -235,8 +241,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Marks the blocks of one range. `proven` is the hash of its last block, if a proven child names it. Returns the
-    /// first block and its parent's hash if all blocks are proven.
+    /// Marks the blocks of one range. `proven` is the hash of the last block of the range, if a proven block above names it as
+    /// its parent. Returns the first block of the range and the hash of its parent, if the range has a proven block.
     async fn mark_range_proven(
         &self,
         range: &PartitionRange,
@@ -308,7 +314,8 @@ impl Writer {
         Ok(dropped)
     }
 
-    /// Refuses to write if a newer indexer has taken over, and keeps one from doing so until the transaction ends.
+    /// Refuses to write if a newer indexer has taken over. `FOR SHARE` keeps another indexer from taking over until the
+    /// transaction ends.
     pub(crate) async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), IndexError> {
         let found =
             transaction.query_one("SELECT epoch FROM rootlight.state FOR SHARE", &[]).await?.try_get(0)?;
@@ -316,7 +323,7 @@ impl Writer {
     }
 }
 
-/// A writer shared by the tasks of a loader.
+/// A writer that the tasks of a loader share.
 pub type SharedWriter = Arc<Writer>;
 
 /// The number of the partition that holds a block, counted from 0; `size` is the number of blocks of a partition.
@@ -324,8 +331,9 @@ fn partition_of(block: u64, size: u64) -> u64 {
     block.checked_div(size).unwrap_or(0)
 }
 
+/// Takes the lock of the index on this connection, which holds it until it is closed.
 async fn take_lock(client: &Client, wait: bool) -> Result<(), IndexError> {
-    let taken: bool = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?.try_get(0)?;
+    let taken: bool = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK_KEY]).await?.try_get(0)?;
     if taken {
         return Ok(());
     }
@@ -334,12 +342,13 @@ async fn take_lock(client: &Client, wait: bool) -> Result<(), IndexError> {
         return Err(IndexError::Locked { writer });
     }
     info!("another indexer writes to this index ({writer}); waiting for its end");
-    client.query_one("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+    client.query_one("SELECT pg_advisory_lock($1)", &[&LOCK_KEY]).await?;
     Ok(())
 }
 
 /// The indexer that opened the index last.
 async fn writer_name(client: &Client) -> Result<String, IndexError> {
+    // Continues the texts of `Locked` and of the log, which say "another indexer".
     let unnamed = || "which has just started".to_owned();
     if schema::found_version(client).await? == 0 {
         return Ok(unnamed());
@@ -349,13 +358,13 @@ async fn writer_name(client: &Client) -> Result<String, IndexError> {
 }
 
 /// Refuses settings that differ from those of the index.
-fn same_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexError> {
+fn check_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexError> {
     match (setup.partition_blocks, setup.first_block) {
         (Some(asked), _) if asked != layout.partition_blocks => {
             let found = layout.partition_blocks;
             Err(IndexError::OtherLayout { what: "blocks of a partition", found, asked })
         }
-        // An index that begins lower has all blocks that are asked for.
+        // An index that begins lower has all wanted blocks.
         (_, Some(asked)) if asked < layout.floor => {
             Err(IndexError::OtherLayout { what: "first block", found: layout.floor, asked })
         }
@@ -363,7 +372,8 @@ fn same_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexE
     }
 }
 
-async fn first_layout(
+/// Writes the layout of a new index, which begins at the block `floor`.
+async fn create_layout(
     client: &Client,
     network: &Network,
     setup: &Setup,
@@ -413,7 +423,8 @@ struct LoadedRange {
     next: u64,
 }
 
-/// Locks the ranges of these blocks and returns the first. Later ones must be empty, or are emptied by this reorganisation.
+/// Locks the ranges of the blocks from `from` to `last`, and returns the lowest. Higher ones must be empty, or this is a
+/// reorganisation, which empties them.
 async fn lock_ranges(transaction: &Transaction<'_>, from: u64, last: u64) -> Result<LoadedRange, IndexError> {
     let sql = "SELECT first_block, end_block, next_block FROM rootlight.ranges
                WHERE end_block > $1 AND first_block <= $2 ORDER BY first_block FOR UPDATE";
@@ -422,8 +433,8 @@ async fn lock_ranges(transaction: &Transaction<'_>, from: u64, last: u64) -> Res
     let mut end = from;
     for row in &rows {
         let (first, until, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?), uint(row.try_get(2)?));
-        let replaces = lowest.is_some_and(|lowest| from < lowest.next);
-        if lowest.is_some() && first != next && !replaces {
+        let is_reorganisation = lowest.is_some_and(|lowest| from < lowest.next);
+        if lowest.is_some() && first != next && !is_reorganisation {
             return Err(IndexError::Progress { from: first, next });
         }
         end = until;
@@ -443,7 +454,7 @@ async fn remove_from(transaction: &Transaction<'_>, from: u64) -> Result<u64, In
     if depth > MAX_REORGANISATION {
         return Err(IndexError::TooDeep { depth, most: MAX_REORGANISATION });
     }
-    // The bound is written into the text, so that only the newest partitions are looked at.
+    // The bound is written into the text and not a parameter, so that the planner leaves out older partitions.
     for (table, key) in [
         ("traces", "block_number"),
         ("untraced", "block_number"),

@@ -1,4 +1,4 @@
-//! Blocks of the index that were checked again, in the form in which an upstream shows them.
+//! Blocks of the index that were checked against their headers again, as JSON in the form of an upstream's responses.
 
 use rootlight::consensus::Network;
 use rootlight::types::json::{
@@ -17,6 +17,7 @@ pub(super) struct CheckedIndexBlock {
     pub(super) block_ref: BlockRef,
     /// The block object with whole transactions, without uncles.
     pub(super) object: Box<RawValue>,
+    /// The hashes of the transactions, in block order as the two lists below.
     hashes: Vec<B256>,
     transactions: Vec<Box<RawValue>>,
     receipts: Vec<Box<RawValue>>,
@@ -26,21 +27,21 @@ pub(super) struct CheckedIndexBlock {
 
 impl CheckedIndexBlock {
     /// Checks a block against its header, and writes its parts. `None` if the rows do not match, or if a part cannot be read
-    /// back from JSON: whoever passes it on would be blamed for it.
+    /// back from JSON: the light client would blame the backend that seems to have sent that part ([`super::IndexedBackend`]).
     pub(super) fn of(block: IndexedBlock, network: &Network) -> Option<Self> {
         let block = block.check(network).ok()?;
         let header = block.header();
         let block_ref = BlockRef { number: header.number, hash: header.hash() };
         let transactions = transactions(&block, block_ref);
         let receipts = receipts(&block, block_ref)?;
-        let texts: Vec<_> = transactions.iter().map(text).collect::<Option<_>>()?;
+        let texts: Vec<_> = transactions.iter().map(to_json).collect::<Option<_>>()?;
         for (text, hash) in texts.iter().zip(block.hashes()) {
             let read = transaction_from_json(text.get(), None, network.chain_id).ok()?;
             (read.hash() == *hash).then_some(())?;
         }
         let transactions = RpcTransactions::Full(transactions);
         let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
-        let object = text(&RpcBlock::new(header, parts))?;
+        let object = to_json(&RpcBlock::new(header, parts))?;
         let uncles = match block.uncles() {
             Some(uncles) => Some(uncles.iter().map(uncle).collect::<Option<_>>()?),
             None => None,
@@ -49,9 +50,10 @@ impl CheckedIndexBlock {
         Some(Self { block_ref, object, hashes, transactions: texts, receipts, uncles })
     }
 
-    pub(super) fn part(&self, about: TransactionPart, transaction: &B256) -> Option<&RawValue> {
+    /// The transaction with this hash, or its receipt; `None` if it is not in the block.
+    pub(super) fn part(&self, part: TransactionPart, transaction: &B256) -> Option<&RawValue> {
         let index = self.hashes.iter().position(|hash| hash == transaction)?;
-        let list = match about {
+        let list = match part {
             TransactionPart::Transaction => &self.transactions,
             TransactionPart::Receipt => &self.receipts,
         };
@@ -63,6 +65,7 @@ impl CheckedIndexBlock {
         self.uncles.as_deref()
     }
 
+    /// The hashes of the transactions.
     pub(super) fn hashes(&self) -> &[B256] {
         &self.hashes
     }
@@ -72,20 +75,23 @@ impl CheckedIndexBlock {
         let uncles = self.uncles.iter().flatten();
         let texts = self.transactions.iter().chain(&self.receipts).chain(uncles).chain([&self.object]);
         let texts = texts.map(|text| text.get().len()).fold(0, usize::saturating_add);
+        // Beside its place in `hashes`, each hash is in the map from transactions to blocks (`IndexSource`), with the block's hash and
+        // what the map adds to an entry.
         texts.saturating_add(self.hashes.len().saturating_mul(size_of::<B256>() * 4))
     }
 }
 
-fn text(part: &impl Serialize) -> Option<Box<RawValue>> {
+fn to_json(part: &impl Serialize) -> Option<Box<RawValue>> {
     to_raw_value(part).ok()
 }
 
-/// An uncle. Its total difficulty is not known here; its size is that of the header.
+/// An uncle as JSON. Its total difficulty is not known here, and its size is that of the header.
 fn uncle(header: &Header) -> Option<Box<RawValue>> {
     let size = block_len(header, [], []);
-    text(&RpcBlock::uncle(&header.clone().seal(), None, None, Some(size)))
+    to_json(&RpcBlock::uncle(&header.clone().seal(), None, None, Some(size)))
 }
 
+/// The locations of the transactions of a block, first to last.
 fn locations(at: BlockRef) -> impl Iterator<Item = Location> {
     (0..).map(move |index| Location { block_hash: at.hash, block_number: at.number, index })
 }
@@ -97,11 +103,12 @@ fn transactions(block: &MatchedBlock, at: BlockRef) -> Vec<RpcTransaction> {
         .collect()
 }
 
+/// The receipts as JSON; `None` if one does not read back from JSON as it was.
 fn receipts(block: &MatchedBlock, at: BlockRef) -> Option<Vec<Box<RawValue>>> {
     let (mut receipts, mut first_log) = (Vec::new(), 0_u64);
     let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(locations(at));
     for (receipt, (((transaction, hash), from), location)) in block.receipts().iter().zip(parts) {
-        let shown = text(&RpcReceipt::new(receipt, transaction, *hash, *from, &location, first_log))?;
+        let shown = to_json(&RpcReceipt::new(receipt, transaction, *hash, *from, &location, first_log))?;
         (receipt_from_json(shown.get()).ok()?.encode() == receipt.encode()).then_some(())?;
         receipts.push(shown);
         first_log = first_log.saturating_add(receipt.logs.len() as u64);

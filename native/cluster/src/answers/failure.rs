@@ -1,13 +1,13 @@
-//! Why the index gives no answer.
+//! The reasons why the index gives no answer to a light client. "Its database" in the messages is that of the index.
 
 use rootlight_index::IndexError;
 
-/// Why the index gives no answer. Requests that backends can answer go on to them.
+/// Why the index gives no answer. Requests that backends can answer are then sent to a backend.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum NoAnswer {
-    /// The database failed a moment ago, and is left alone for a while.
+    /// The database failed a moment ago, and gets no questions for a while.
     #[error("its database failed and is tried again soon")]
     Paused,
     #[error("too many questions are open; ask again")]
@@ -18,7 +18,7 @@ pub enum NoAnswer {
     OtherBranch(u64),
     #[error("answers in memory use up their budget; ask again")]
     NoRoom,
-    /// The client that verifies has no chain yet.
+    /// The light client has no proven chain yet with which blocks could be compared.
     #[error("no chain is proven yet; ask again")]
     NoChain,
     #[error("a check was interrupted: {0}")]
@@ -27,21 +27,21 @@ pub enum NoAnswer {
     #[error("an answer cannot be written: {0}")]
     Written(#[from] serde_json::Error),
     /// The index refused, or its database failed.
-    #[error("{}", text(.0))]
+    #[error("{}", caller_text(.0))]
     Index(#[from] IndexError),
 }
 
 /// The text for callers, who need not know about the database.
-fn text(error: &IndexError) -> String {
+fn caller_text(error: &IndexError) -> String {
     match error {
-        error if is_of_blocks(error) => error.to_string(),
+        error if is_about_contents(error) => error.to_string(),
         IndexError::NoneFree => "its database is busy; ask again".into(),
         _ => "its database failed".into(),
     }
 }
 
-/// Whether an error is about what the index has, so that the database works.
-const fn is_of_blocks(error: &IndexError) -> bool {
+/// Whether an error is about the contents of the index, so that the database works.
+const fn is_about_contents(error: &IndexError) -> bool {
     matches!(
         error,
         IndexError::NotCovered { .. }
@@ -52,12 +52,12 @@ const fn is_of_blocks(error: &IndexError) -> bool {
 }
 
 impl NoAnswer {
-    /// Whether the database is the cause, so that it is left alone for a while.
+    /// Whether the database is the cause, so that it gets no questions for a while.
     pub(super) const fn is_outage(&self) -> bool {
         match self {
             Self::Slow(_) => true,
             Self::Index(IndexError::NoneFree) => false,
-            Self::Index(error) => !is_of_blocks(error),
+            Self::Index(error) => !is_about_contents(error),
             _ => false,
         }
     }

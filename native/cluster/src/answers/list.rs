@@ -8,10 +8,11 @@ use serde_json::value::RawValue;
 
 use super::failure::NoAnswer;
 
-/// A JSON array.
+/// A JSON array that grows member by member.
 #[derive(Debug)]
 pub(super) struct List {
     budget: Arc<Budget>,
+    /// The array without the closing bracket; empty as long as there is no member.
     text: String,
     count: usize,
     reserved: Reservation,
@@ -23,6 +24,7 @@ impl List {
         Self { budget, text: String::new(), count: 0, reserved: Reservation::default() }
     }
 
+    /// Adds a member. Its bytes are not taken from the budget yet, see [`Self::reserve`].
     pub(super) fn add(&mut self, member: &impl Serialize) -> Result<(), NoAnswer> {
         self.text.push(if self.count == 0 { '[' } else { ',' });
         self.text.push_str(&serde_json::to_string(member)?);
@@ -30,16 +32,18 @@ impl List {
         Ok(())
     }
 
+    /// Number of members.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
+    /// Bytes of the text.
     pub(super) const fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// Takes the bytes of the text from the budget.
-    pub(super) async fn hold(&mut self) -> Result<(), NoAnswer> {
+    /// Takes those bytes of the text from the budget that were not taken yet.
+    pub(super) async fn reserve(&mut self) -> Result<(), NoAnswer> {
         let missing = self.text.len().saturating_sub(self.reserved.bytes());
         if missing > 0 {
             self.reserved.merge(self.budget.take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
@@ -50,7 +54,7 @@ impl List {
     /// The number of members, the array, and the bytes that it takes from the budget.
     pub(super) async fn finish(mut self) -> Result<(usize, Box<RawValue>, Reservation), NoAnswer> {
         self.text.push_str(if self.count == 0 { "[]" } else { "]" });
-        self.hold().await?;
+        self.reserve().await?;
         Ok((self.count, RawValue::from_string(self.text)?, self.reserved))
     }
 }

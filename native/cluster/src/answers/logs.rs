@@ -10,7 +10,7 @@ use rootlight_node::light::{BlockPosition, ProvenChain};
 use super::failure::NoAnswer;
 use super::list::List;
 
-/// The logs that a question asks for, and the budget's bytes that they take.
+/// The logs that a question asks for, as JSON, and their bytes, taken from the budget of upstream responses.
 pub(super) async fn answer(
     reader: &IndexReader,
     chain: &ProvenChain,
@@ -23,6 +23,7 @@ pub(super) async fn answer(
         for log in logs? {
             let at = log.found.block.number;
             if chain.position(&log.found.block) == BlockPosition::Elsewhere {
+                // The index and the chain are on different branches for a moment.
                 return Err(NoAnswer::OtherBranch(at));
             }
             add(&mut list, &log.found)?;
@@ -33,12 +34,13 @@ pub(super) async fn answer(
                 return Ok((LogReply::TooLong { at }, Reservation::default()));
             }
         }
-        list.hold().await?;
+        list.reserve().await?;
     }
     let (count, logs, reserved) = list.finish().await?;
     Ok((LogReply::All { count, logs }, reserved))
 }
 
+/// Adds a log in the form of `eth_getLogs`.
 fn add(list: &mut List, found: &FoundLog) -> Result<(), NoAnswer> {
     let block = found.block;
     let at = Location { block_hash: block.hash, block_number: block.number, index: found.transaction_index };

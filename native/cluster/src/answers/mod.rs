@@ -1,4 +1,5 @@
-//! A light client's answers from the index: [`IndexSource`] reads it, and [`IndexedBackend`] puts it before a backend.
+//! Answers for a light client from the index: [`IndexSource`] reads the index, checks what it reads, and answers questions
+//! about blocks below the proven chain; [`IndexedBackend`] asks the index before it asks a backend.
 
 mod block;
 mod failure;

@@ -1,4 +1,5 @@
-//! The questions of a light client that only an index answers.
+//! Implements [`BlockIndex`] for [`IndexSource`]: the questions of a light client that only an index answers, such as logs by
+//! filter and blocks below the proven chain.
 
 use std::sync::Arc;
 
@@ -18,21 +19,21 @@ use super::failure::NoAnswer;
 use super::source::IndexSource;
 use super::{logs, traces};
 
-/// The answer to a question, with the budget's bytes that it takes.
+/// The answer to a question, with the reservation of its bytes.
 type ReservedPart = (Box<RawValue>, Reservation);
 
 impl BlockIndex for IndexSource {
     fn logs(&self, question: LogQuestion) -> BoxFuture<'_, IndexAnswer<LogReply>> {
         with_error_text(async move {
             let chain = self.chain()?;
-            self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await
+            self.ask_long(async { logs::answer(&self.readers().await?.long, chain, question).await }).await
         })
     }
 
     fn traces(&self, question: TraceQuestion) -> BoxFuture<'_, IndexAnswer<TraceReply>> {
         with_error_text(async move {
             let chain = self.chain()?;
-            self.long(async { traces::answer(&self.readers().await?.logs, chain, question).await }).await
+            self.ask_long(async { traces::answer(&self.readers().await?.long, chain, question).await }).await
         })
     }
 
@@ -50,11 +51,13 @@ impl BlockIndex for IndexSource {
         part: TransactionPart,
         transaction: B256,
     ) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>> {
-        with_error_text(async move { Ok((self.found(part, &transaction).await?, Reservation::default())) })
+        with_error_text(
+            async move { Ok((self.find_part(part, &transaction).await?, Reservation::default())) },
+        )
     }
 }
 
-/// The answer with the reason as the text that callers get.
+/// Boxes an answer; an error becomes the text that callers get.
 fn with_error_text<'a, T: 'a>(
     answer: impl Future<Output = Result<(T, Reservation), NoAnswer>> + Send + 'a,
 ) -> BoxFuture<'a, IndexAnswer<T>> {
@@ -68,22 +71,23 @@ impl IndexSource {
         if part == BlockPart::Traces {
             let chain = self.chain()?;
             return self
-                .long(async { traces::of_block(&self.readers().await?.logs, chain, block).await })
+                .ask_long(async { traces::of_block(&self.readers().await?.long, chain, block).await })
                 .await;
         }
-        let Some(found) = self.below(block).await? else { return Ok(None) };
+        let Some(found) = self.block_below(block).await? else { return Ok(None) };
         let Some(uncles) = found.uncles() else { return Ok(None) };
         let answer = match part {
             BlockPart::Uncle(index) => {
                 uncles.get(index).cloned().unwrap_or_else(|| RawValue::NULL.to_owned())
             }
+            // The number of uncles.
             _ => to_raw_value(&format!("{:#x}", uncles.len()))?,
         };
         Ok(Some((answer, Reservation::default())))
     }
 
-    /// A checked block below the proven chain.
-    async fn below(&self, block: AskedBlock) -> Result<Option<Arc<CheckedIndexBlock>>, NoAnswer> {
+    /// A checked block below the proven chain; `None` if the index does not have it, or if it is not below.
+    async fn block_below(&self, block: AskedBlock) -> Result<Option<Arc<CheckedIndexBlock>>, NoAnswer> {
         let chain = self.chain()?;
         let read = async |reader: &IndexReader| match block {
             AskedBlock::Number(number) => reader.block(number).await,

@@ -1,4 +1,4 @@
-//! How many questions the database gets, and when it is left alone.
+//! Limits the questions that the index's database gets at a time, and stops them for a while after the database failed.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,31 +13,34 @@ use tracing::{info, warn};
 
 use super::failure::NoAnswer;
 
-/// How long a database that failed is left alone.
+/// How long a database that failed gets no questions.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Limits the questions of one kind. Those beyond the limit are refused at once, so that no queue grows while the database
 /// is slow.
 pub(super) struct QueryLimiter {
+    /// Questions that may be open, running or waiting.
     open: Semaphore,
     /// Half of `open` for each caller.
     callers: Arc<RequestPermits>,
-    /// One for each connection. A question that is dropped cancels its statement, so a turn that is free soon has a
-    /// connection.
-    turns: Semaphore,
-    limit: Duration,
-    /// Whether a question that takes too long means that the database is overloaded.
-    brief: bool,
+    /// Questions that may run, as many as there are connections. A question that is dropped cancels its statement, so its
+    /// connection is free soon after its permit.
+    running: Semaphore,
+    /// Longest time of a question, waiting included.
+    time_limit: Duration,
+    /// Whether a question that takes too long counts as a failure of the database.
+    slow_is_failure: bool,
     /// When the database is tried again; `None` while it works.
     resumes: Mutex<Option<Instant>>,
 }
 
 impl QueryLimiter {
-    /// At most `open` questions, `turns` of which are answered at a time, each with this time limit.
-    pub(super) fn new(open: usize, turns: usize, limit: Duration, brief: bool) -> Self {
+    /// At most `open` questions, `running` of which are answered at a time, each with this time limit. Set `slow_is_failure` for
+    /// questions that a working database answers in far less time.
+    pub(super) fn new(open: usize, running: usize, time_limit: Duration, slow_is_failure: bool) -> Self {
         let callers = RequestPermits::new(PermitLimits { all: open, each: open.div_ceil(2), doubtful: open });
-        let (open, turns) = (Semaphore::new(open), Semaphore::new(turns));
-        Self { open, callers, turns, limit, brief, resumes: Mutex::new(None) }
+        let (open, running) = (Semaphore::new(open), Semaphore::new(running));
+        Self { open, callers, running, time_limit, slow_is_failure, resumes: Mutex::new(None) }
     }
 
     /// Asks a question, if one more may be asked now.
@@ -51,21 +54,21 @@ impl QueryLimiter {
         if self.is_paused() {
             return Err(NoAnswer::Paused);
         }
-        // The program's own questions have no such limit.
-        let _place = match asker().map(Asker::quota_owner) {
+        // Questions of the program itself, which have no caller, are limited by `open` only.
+        let _caller_permit = match asker().map(Asker::quota_owner) {
             None => None,
             caller => Some(self.callers.try_acquire(caller).ok_or(NoAnswer::Busy)?),
         };
-        let _open = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
-        let slow = || NoAnswer::Slow(self.limit.as_millis());
-        let in_turn = async {
-            // The semaphore is never closed.
-            let _turn = self.turns.acquire().await;
+        let _open_permit = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
+        let slow = || NoAnswer::Slow(self.time_limit.as_millis());
+        let run = async {
+            // Acquiring fails only after the semaphore is closed, which never happens.
+            let _run_permit = self.running.acquire().await;
             question.await
         };
-        let answer = tokio::time::timeout(self.limit, in_turn).await.unwrap_or_else(|_| Err(slow()));
+        let answer = tokio::time::timeout(self.time_limit, run).await.unwrap_or_else(|_| Err(slow()));
         match &answer {
-            Err(NoAnswer::Slow(_)) if !self.brief => {}
+            Err(NoAnswer::Slow(_)) if !self.slow_is_failure => {}
             Err(failure) if failure.is_outage() => self.pause(failure),
             _ => self.resume(),
         }
@@ -146,8 +149,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_database_that_is_too_slow_for_brief_questions_is_left_alone_for_a_while() {
-        for (brief, paused) in [(true, true), (false, false)] {
-            let limiter = QueryLimiter::new(2, 2, LIMIT, brief);
+        for (slow_is_failure, paused) in [(true, true), (false, false)] {
+            let limiter = QueryLimiter::new(2, 2, LIMIT, slow_is_failure);
             assert!(limiter.ask(hang()).await.is_err());
             assert_eq!(matches!(limiter.ask(ok()).await, Err(NoAnswer::Paused)), paused);
             tokio::time::sleep(PAUSE).await;

@@ -1,4 +1,7 @@
-//! The index as it answers a light client: what it says is checked before it is passed on.
+//! Reads the index for a light client. Every block is checked against its header before any part of it is returned.
+//!
+//! Questions are of two kinds, with connections and limits of their own: brief ones look up a block or transaction, long ones
+//! read logs and traces.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,22 +23,22 @@ use super::block::CheckedIndexBlock;
 use super::failure::NoAnswer;
 use super::query_limiter::QueryLimiter;
 
-/// Connections for blocks and transactions.
+/// Connections for questions about blocks and transactions.
 const BRIEF_CONNECTIONS: usize = 6;
-/// Questions about blocks and transactions that may be open; those without a connection wait for one.
+/// Most questions about blocks and transactions that run or wait for a connection.
 const BRIEF_QUESTIONS: usize = 64;
-/// Time of such a question: a backend answers about as fast.
+/// Longest time of such a question: a backend, which is asked after it, needs about as long.
 const BRIEF_TIME: Duration = Duration::from_secs(1);
-/// Connections for logs: more would only make each question slower.
-const LOG_CONNECTIONS: usize = 4;
-/// Questions about logs that may be open; those without a connection wait for one.
-const LOG_QUESTIONS: usize = 16;
-/// Time of a question about logs, a third of the time that a message has.
-const LOG_TIME: Duration = Duration::from_secs(20);
-/// About how many checked blocks the cache will hold, by which it sizes its tables. A block is kept because its body and its
-/// receipts are asked for one after the other; answers that are asked for again and again are kept elsewhere.
+/// Connections for questions about logs and traces: more would only make each question slower.
+const LONG_CONNECTIONS: usize = 4;
+/// Most questions about logs and traces that run or wait for a connection.
+const LONG_QUESTIONS: usize = 16;
+/// Longest time of a question about logs or traces, a third of the time that a message has.
+const LONG_TIME: Duration = Duration::from_secs(20);
+/// About how many checked blocks the cache will hold, by which it sizes its tables. A block is cached because a client asks
+/// for its body and its receipts one after the other.
 const CACHE_BLOCKS: usize = 2_000;
-/// Transactions whose blocks are remembered.
+/// Most transactions for which the hash of their block is cached.
 const CACHE_TRANSACTIONS: usize = 32_768;
 
 /// How questions to an index ended, since the start.
@@ -45,11 +48,11 @@ pub struct IndexCounts {
     pub answered: u64,
     /// The index did not have it, so that a backend was asked.
     pub missed: u64,
-    /// The database failed, was slow, or was left alone.
+    /// The database failed, was slow, or was not asked because it had failed a moment ago.
     pub failed: u64,
 }
 
-/// The weight of a checked block.
+/// The weight of a checked block in the cache: its bytes.
 #[derive(Debug, Clone)]
 struct BlockWeight;
 
@@ -59,22 +62,26 @@ impl Weighter<B256, Arc<CheckedIndexBlock>> for BlockWeight {
     }
 }
 
+/// The readers for the two kinds of questions.
 #[derive(Debug)]
 pub(super) struct Readers {
     brief: IndexReader,
-    pub(super) logs: IndexReader,
+    pub(super) long: IndexReader,
 }
 
-/// An index beside the backends of a light client. It gives nothing that does not match a header, and nothing of blocks on
-/// the proven chain that are not the chain's.
+/// An index beside the backends of a light client. Everything that it returns of a block matches the block's header, and a
+/// block at a height of the proven chain is returned only if it is the chain's block.
 pub struct IndexSource {
     database: Database,
     network: Arc<Network>,
+    /// Empty until the database was reached.
     readers: OnceCell<Readers>,
+    /// Empty until [`Self::follow`].
     chain: OnceLock<ProvenChain>,
-    brief: QueryLimiter,
-    long: QueryLimiter,
+    brief_limiter: QueryLimiter,
+    long_limiter: QueryLimiter,
     blocks: Cache<B256, Arc<CheckedIndexBlock>, BlockWeight>,
+    /// The hash of the block of each transaction.
     blocks_by_transaction: Cache<B256, B256>,
     answered: AtomicU64,
     missed: AtomicU64,
@@ -88,8 +95,8 @@ impl std::fmt::Debug for IndexSource {
 }
 
 impl IndexSource {
-    /// Opens the index at `postgres://...` of this network, of which at most `cache_bytes` of checked blocks are kept. A
-    /// database that cannot be reached now is tried again when something is asked.
+    /// Opens the index at `postgres://...` of this network. At most `cache_bytes` of checked blocks are cached. If the database
+    /// cannot be reached now, the first question tries again.
     ///
     /// # Errors
     /// [`IndexError::Address`]; [`IndexError::OtherNetwork`], [`IndexError::OlderSchema`] or [`IndexError::NewerSchema`] if
@@ -101,8 +108,8 @@ impl IndexSource {
             network,
             readers: OnceCell::new(),
             chain: OnceLock::new(),
-            brief: QueryLimiter::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
-            long: QueryLimiter::new(LOG_QUESTIONS, LOG_CONNECTIONS, LOG_TIME, false),
+            brief_limiter: QueryLimiter::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
+            long_limiter: QueryLimiter::new(LONG_QUESTIONS, LONG_CONNECTIONS, LONG_TIME, false),
             blocks: Cache::with_weighter(CACHE_BLOCKS, cache_bytes, BlockWeight),
             blocks_by_transaction: Cache::new(CACHE_TRANSACTIONS),
             answered: AtomicU64::new(0),
@@ -119,7 +126,7 @@ impl IndexSource {
         Ok(Arc::new(source))
     }
 
-    /// Names the chain that blocks are compared with. Until then the index answers nothing; the first chain counts.
+    /// Sets the chain that blocks are compared with. Before the call the index answers nothing; a second call changes nothing.
     pub fn follow(&self, chain: ProvenChain) {
         let _ = self.chain.set(chain);
     }
@@ -135,6 +142,7 @@ impl IndexSource {
         self.chain.get().ok_or(NoAnswer::NoChain)
     }
 
+    /// The readers, which are opened by the first call that reaches the database.
     pub(super) async fn readers(&self) -> Result<&Readers, IndexError> {
         let open = async |connections, timeout| {
             let options = ReaderOptions { connections, timeout };
@@ -142,13 +150,12 @@ impl IndexSource {
         };
         let both = async || {
             let brief = open(BRIEF_CONNECTIONS, BRIEF_TIME).await?;
-            Ok(Readers { brief, logs: open(LOG_CONNECTIONS, LOG_TIME).await? })
+            Ok(Readers { brief, long: open(LONG_CONNECTIONS, LONG_TIME).await? })
         };
         self.readers.get_or_try_init(both).await
     }
 
-    /// The block object of a block of the proven chain, which has this many blocks on top; `None` if a backend is to be
-    /// asked.
+    /// The block object of a block of the proven chain with at least `depth` blocks on top; `None` if a backend is to be asked.
     pub(super) async fn block(&self, hash: &B256, depth: u64) -> Option<Box<RawValue>> {
         let chain = self.chain.get()?;
         let block = match self.blocks.get(hash) {
@@ -159,55 +166,56 @@ impl IndexSource {
         };
         let block =
             block.filter(|block| block.block_ref.hash == *hash && chain.is_deep(&block.block_ref, depth));
-        self.noted(block.map(|block| block.object.clone()))
+        self.count_outcome(block.map(|block| block.object.clone()))
     }
 
-    /// A part of a transaction in a block of the index; `None` if a backend is to be asked. A block below the proven
-    /// chain only tells where the transaction is.
-    pub(super) async fn part(&self, about: TransactionPart, transaction: &B256) -> Option<Box<RawValue>> {
-        let found = self.found(about, transaction).await.ok()?;
-        self.noted(found)
+    /// A transaction or receipt as JSON; `None` if a backend is to be asked. The block may be below the proven chain; then
+    /// only the index says that the block is on the chain.
+    pub(super) async fn part(&self, part: TransactionPart, transaction: &B256) -> Option<Box<RawValue>> {
+        let found = self.find_part(part, transaction).await.ok()?;
+        self.count_outcome(found)
     }
 
-    /// As [`Self::part`]; says why there is no answer.
-    pub(super) async fn found(
+    /// As [`Self::part`], with the reason if there is no answer. Does not count the outcome.
+    pub(super) async fn find_part(
         &self,
-        about: TransactionPart,
+        part: TransactionPart,
         transaction: &B256,
     ) -> Result<Option<Box<RawValue>>, NoAnswer> {
         let chain = self.chain()?;
-        let part = |block: &Arc<CheckedIndexBlock>| {
-            let part = block
-                .part(about, transaction)
+        let part_of = |block: &Arc<CheckedIndexBlock>| {
+            let found = block
+                .part(part, transaction)
                 .filter(|_| chain.position(&block.block_ref) != BlockPosition::Elsewhere);
-            part.map(ToOwned::to_owned)
+            found.map(ToOwned::to_owned)
         };
-        let kept = self.blocks_by_transaction.get(transaction).and_then(|hash| self.blocks.get(&hash));
-        if let Some(part) = kept.as_ref().and_then(part) {
-            return Ok(Some(part));
+        let cached = self.blocks_by_transaction.get(transaction).and_then(|hash| self.blocks.get(&hash));
+        if let Some(found) = cached.as_ref().and_then(part_of) {
+            return Ok(Some(found));
         }
         let read = async |reader: &IndexReader| reader.block_of_transaction(transaction).await;
-        Ok(self.look_up(read).await?.as_ref().and_then(part))
+        Ok(self.look_up(read).await?.as_ref().and_then(part_of))
     }
 
-    /// Asks a question that may take long.
-    pub(super) async fn long<T>(
+    /// Asks a question about logs or traces.
+    pub(super) async fn ask_long<T>(
         &self,
         question: impl Future<Output = Result<T, NoAnswer>>,
     ) -> Result<T, NoAnswer> {
-        let answer = self.long.ask(question).await;
+        let answer = self.long_limiter.ask(question).await;
         let count = if answer.is_ok() { &self.answered } else { &self.failed };
         count.fetch_add(1, Ordering::Relaxed);
         answer
     }
 
-    /// Reads a block, checks it on a thread for blocking work, and keeps it.
+    /// Reads a block, checks it on a thread for blocking work, and caches it. `None` if the index does not have it, or if its
+    /// rows do not match its header.
     pub(super) async fn look_up(
         &self,
         read: impl AsyncFnOnce(&IndexReader) -> Result<Option<IndexedBlock>, IndexError>,
     ) -> Result<Option<Arc<CheckedIndexBlock>>, NoAnswer> {
         let read = async { Ok(read(&self.readers().await?.brief).await?) };
-        let block = self.brief.ask(read).await.inspect_err(|_| {
+        let block = self.brief_limiter.ask(read).await.inspect_err(|_| {
             self.failed.fetch_add(1, Ordering::Relaxed);
         })?;
         let Some(block) = block else { return Ok(None) };
@@ -219,17 +227,18 @@ impl IndexSource {
             return Ok(None);
         };
         let checked = Arc::new(checked);
-        self.keep(&checked);
+        self.cache(&checked);
         Ok(Some(checked))
     }
 
-    fn keep(&self, block: &Arc<CheckedIndexBlock>) {
+    fn cache(&self, block: &Arc<CheckedIndexBlock>) {
         let BlockRef { hash, .. } = block.block_ref;
         self.blocks.insert(hash, block.clone());
         block.hashes().iter().for_each(|transaction| self.blocks_by_transaction.insert(*transaction, hash));
     }
 
-    fn noted<T>(&self, answer: Option<T>) -> Option<T> {
+    /// Counts an answer as found or missed.
+    fn count_outcome<T>(&self, answer: Option<T>) -> Option<T> {
         let count = if answer.is_some() { &self.answered } else { &self.missed };
         count.fetch_add(1, Ordering::Relaxed);
         answer

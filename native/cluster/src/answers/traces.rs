@@ -12,10 +12,10 @@ use super::failure::NoAnswer;
 use super::list::List;
 use crate::trace_json::TraceObject;
 
-/// Traces between which the bytes are taken from the budget.
-const PIECE: usize = 256;
+/// Number of traces after which their bytes are taken from the budget.
+const RESERVE_EVERY: usize = 256;
 
-/// The traces that a question asks for, and the budget's bytes that they take.
+/// The traces that a question asks for, as JSON, and their bytes, taken from the budget of upstream responses.
 pub(super) async fn answer(
     reader: &IndexReader,
     chain: &ProvenChain,
@@ -29,9 +29,10 @@ pub(super) async fn answer(
     };
     let elsewhere = traces.iter().find(|trace| chain.position(&trace.block) == BlockPosition::Elsewhere);
     if let Some(trace) = elsewhere {
+        // The index and the chain are on different branches for a moment.
         return Err(NoAnswer::OtherBranch(trace.block.number));
     }
-    let (count, traces, reserved) = written(chain, traces).await?;
+    let (count, traces, reserved) = to_json(chain, traces).await?;
     Ok((TraceReply::Found { count, skipped, last, traces }, reserved))
 }
 
@@ -49,19 +50,20 @@ pub(super) async fn of_block(
     let found =
         reader.traces_of(which).await?.filter(|(block, _)| chain.position(block) == BlockPosition::Below);
     let Some((_, traces)) = found else { return Ok(None) };
-    let (_, traces, reserved) = written(chain, traces).await?;
+    let (_, traces, reserved) = to_json(chain, traces).await?;
     Ok(Some((traces, reserved)))
 }
 
-async fn written(
+/// The number of traces, their JSON array, and the reservation of its bytes.
+async fn to_json(
     chain: &ProvenChain,
     traces: Vec<IndexedTrace>,
 ) -> Result<(usize, Box<RawValue>, Reservation), NoAnswer> {
     let mut list = List::new(chain.limits().upstreams().clone());
     for trace in traces {
         list.add(&TraceObject::of(trace))?;
-        if list.count().is_multiple_of(PIECE) {
-            list.hold().await?;
+        if list.count().is_multiple_of(RESERVE_EVERY) {
+            list.reserve().await?;
         }
     }
     list.finish().await

@@ -1,4 +1,4 @@
-//! A backend with the index before it.
+//! A backend that asks the index first, and sends on only the requests that the index does not answer.
 
 use std::sync::Arc;
 
@@ -14,16 +14,17 @@ use serde_json::value::RawValue;
 
 use super::source::IndexSource;
 
-/// Questions of one batch that the index gets at a time.
+/// Most questions of one batch that the index gets at a time.
 const PARALLEL: usize = 4;
 
-/// Blocks on top of a block that the index gives. A message whose head was pinned before the block joined the chain would
-/// ask for its header and uncles, which a backend gives; so many blocks do not come while a message is answered.
-const DEPTH: u64 = 8;
+/// Least number of blocks on top of a block that the index gives. The index gives a block without its uncles. A message whose
+/// head was pinned before the block joined the chain would request the uncles and header too; so many blocks do not come
+/// while a message is answered.
+const MIN_DEPTH: u64 = 8;
 
-/// A backend with the index before it: the index gives bodies, receipts and places of transactions that it has, and the
-/// backend everything else. The client never learns which of them answered, so only what the index has checked is passed
-/// on: the backend is never blamed for the index.
+/// A backend with the index before it: the index gives the bodies, transactions and receipts that it has, and the backend
+/// everything else. The light client does not see which of the two answered, and would blame the backend for a wrong
+/// answer. So the index gives only what [`IndexSource`] has checked.
 #[derive(Debug)]
 pub struct IndexedBackend {
     backend: SharedUpstream,
@@ -37,20 +38,20 @@ pub struct IndexedBackend {
 /// [`proven_chain`]: rootlight_node::light::LightService::proven_chain
 #[must_use]
 pub fn with_index(backends: Vec<SharedUpstream>, index: &Arc<IndexSource>) -> Vec<SharedUpstream> {
-    let one = |backend| Arc::new(IndexedBackend { backend, index: index.clone() }) as SharedUpstream;
-    backends.into_iter().map(one).collect()
+    let indexed = |backend| Arc::new(IndexedBackend { backend, index: index.clone() }) as SharedUpstream;
+    backends.into_iter().map(indexed).collect()
 }
 
-/// A request that the index may answer in the place of a backend.
+/// A request that the index may answer instead of a backend.
 enum IndexQuery {
     /// The block object of a block with this hash.
     Block(B256),
-    /// Something about a transaction.
+    /// A transaction or receipt, by the transaction's hash.
     Part(TransactionPart, B256),
 }
 
 impl IndexQuery {
-    /// The question to the index in a request; `None` if it is for the backend alone.
+    /// The question to the index that a request is; `None` if only the backend can answer the request.
     fn of(request: &UpstreamRequest) -> Option<Self> {
         let hash = || serde_json::from_str(&request.params).ok().map(|[hash]: [B256; 1]| hash);
         match request.method {
@@ -67,35 +68,36 @@ impl IndexQuery {
 
 impl IndexedBackend {
     /// The index's answer; `None` if the backend is to be asked.
-    async fn of_index(&self, query: Option<IndexQuery>) -> Option<Box<RawValue>> {
+    async fn ask_index(&self, query: Option<IndexQuery>) -> Option<Box<RawValue>> {
         match query? {
-            IndexQuery::Block(hash) => self.index.block(&hash, DEPTH).await,
-            IndexQuery::Part(about, hash) => self.index.part(about, &hash).await,
+            IndexQuery::Block(hash) => self.index.block(&hash, MIN_DEPTH).await,
+            IndexQuery::Part(part, hash) => self.index.part(part, &hash).await,
         }
     }
 
-    async fn answers(&self, requests: Vec<UpstreamRequest>) -> ReservedResults {
+    /// The responses in the order of the requests, each from the index or the backend.
+    async fn respond(&self, requests: Vec<UpstreamRequest>) -> ReservedResults {
         let queries: Vec<_> = requests.iter().map(IndexQuery::of).collect();
         if queries.iter().all(Option::is_none) {
             return self.backend.request_reserved(requests).await;
         }
-        let asked: Vec<_> = queries.into_iter().map(|query| self.of_index(query)).collect();
+        let asked: Vec<_> = queries.into_iter().map(|query| self.ask_index(query)).collect();
         let found: Vec<_> = stream::iter(asked).buffered(PARALLEL).collect().await;
-        let open = requests.into_iter().zip(&found).filter(|(_, found)| found.is_none());
-        let open: Vec<UpstreamRequest> = open.map(|(request, _)| request).collect();
-        let (rest, reserved) = match open.is_empty() {
+        let unanswered = requests.into_iter().zip(&found).filter(|(_, found)| found.is_none());
+        let unanswered: Vec<UpstreamRequest> = unanswered.map(|(request, _)| request).collect();
+        let (rest, reserved) = match unanswered.is_empty() {
             true => (Vec::new(), Reservation::default()),
-            false => self.backend.request_reserved(open).await,
+            false => self.backend.request_reserved(unanswered).await,
         };
         let mut rest = rest.into_iter();
-        let mut next = || rest.next().unwrap_or_else(|| Err(NO_RESPONSE.into()));
-        (found.into_iter().map(|found| found.map_or_else(&mut next, Ok)).collect(), reserved)
+        let mut next_of_backend = || rest.next().unwrap_or_else(|| Err(NO_RESPONSE.into()));
+        (found.into_iter().map(|found| found.map_or_else(&mut next_of_backend, Ok)).collect(), reserved)
     }
 }
 
 impl Upstream for IndexedBackend {
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
-        Box::pin(self.answers(requests))
+        Box::pin(self.respond(requests))
     }
 
     fn name(&self) -> &str {

@@ -1,4 +1,5 @@
-//! Keys, quotas and announcements for a front end.
+//! Keys, quotas and announcements of changes for a front end: implements the server's traits for them, and runs the tasks
+//! behind them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,29 +30,31 @@ use super::{key_copies, schema};
 use crate::Seal;
 use crate::store::HotStore;
 
-/// Memory for keys, in bytes: some 100,000 without long lists.
-const MEMORY: u64 = 64 * 1024 * 1024;
+/// Memory for cached keys, in bytes: some 100,000 keys without long lists.
+const KEY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Longest time of a statement that a request waits for.
 const LOOKUP_TIME: Duration = Duration::from_secs(1);
 
-/// Time limit for one look-up: it may wait for the statement that runs and then for its own, a second each. The copy in
-/// the store is used after that.
+/// Longest wait of a request for the look-up of its key. A look-up waits for the statement that runs and then for its own, a
+/// second each ([`LOOKUP_TIME`]); if the database then has not answered, the copy in the store is used.
 const FIND_TIME: Duration = Duration::from_secs(3);
 
 /// Longest time of writing the usage.
 const FLUSH_TIME: Duration = Duration::from_secs(10);
 
-/// Interval at which the usage is written. A front end that is killed loses the counts of so long at most.
+/// Interval at which the usage is written. A front end that is killed loses the counts of this time at most.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Keys, quotas and announcements of a service on many machines, for one front end.
 pub struct ClusterAccess {
-    parts: Arc<AccessInner>,
+    inner: Arc<AccessInner>,
     tasks: Vec<JoinHandle<()>>,
 }
 
+/// The state that the tasks share.
 struct AccessInner {
+    /// The secret that all front ends of the service share.
     secret: B256,
     store: Arc<HotStore>,
     cache: Arc<KeyCache>,
@@ -65,7 +68,7 @@ struct AccessInner {
 
 impl fmt::Debug for ClusterAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterAccess").field("store", &self.parts.store).finish_non_exhaustive()
+        f.debug_struct("ClusterAccess").field("store", &self.inner.store).finish_non_exhaustive()
     }
 }
 
@@ -79,34 +82,40 @@ impl ClusterAccess {
     /// Opens the keys of a service, and brings their schema to the newest version; must be called inside a runtime.
     ///
     /// # Errors
-    /// [`ClusterKeyError`]: the database cannot be reached or used. Later it may be away for a while.
+    /// [`ClusterKeyError`]: the database cannot be reached or used. After this call it may fail for a while.
     pub async fn open(database: &Database, store: Arc<HotStore>) -> Result<Arc<Self>, ClusterKeyError> {
         Self::open_with(database, store, GRACE).await
     }
 
-    /// As [`Self::open`], with another time for which known keys are served while neither PostgreSQL nor the store answers.
+    /// As [`Self::open`], with another time for which cached keys are served while neither PostgreSQL nor the store answers.
     pub async fn open_with(
         database: &Database,
         store: Arc<HotStore>,
         grace: Duration,
     ) -> Result<Arc<Self>, ClusterKeyError> {
-        let connection = |limit| LazyConnection::new(database.clone(), limit);
-        let preparing = connection(FLUSH_TIME);
-        let secret = preparing.run(async |client| {
-            schema::writable(client).await?;
+        let connection = |time_limit| LazyConnection::new(database.clone(), time_limit);
+        let setup_connection = connection(FLUSH_TIME);
+        let secret = setup_connection.run(async |client| {
+            schema::check_writable(client).await?;
             schema::migrate(client).await?;
             schema::secret(client).await
         });
         let secret = secret.await?;
+        // The front end's name: random, so that no other one has or had it.
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
-        let (cache, metrics) = (Arc::new(KeyCache::new(MEMORY)), ServiceMetrics::default());
-        let (polling, seal) = (connection(LOOKUP_TIME), Seal::new(secret));
-        let changes =
-            KeyChanges::open((store.clone(), seal.clone()), polling, cache.clone(), metrics.clone(), grace)
-                .await?;
-        let parts = Arc::new(AccessInner {
+        let (cache, metrics) = (Arc::new(KeyCache::new(KEY_CACHE_BYTES)), ServiceMetrics::default());
+        let (changes_connection, seal) = (connection(LOOKUP_TIME), Seal::new(secret));
+        let changes = KeyChanges::open(
+            (store.clone(), seal.clone()),
+            changes_connection,
+            cache.clone(),
+            metrics.clone(),
+            grace,
+        )
+        .await?;
+        let inner = Arc::new(AccessInner {
             secret,
             lookups: Lookups::new(
                 (store.clone(), seal),
@@ -122,8 +131,8 @@ impl ClusterAccess {
             changes,
             metrics,
         });
-        let tasks = parts.tasks(name);
-        Ok(Arc::new(Self { parts, tasks }))
+        let tasks = inner.spawn_tasks(name);
+        Ok(Arc::new(Self { inner, tasks }))
     }
 
     /// The interface for a server.
@@ -135,36 +144,37 @@ impl ClusterAccess {
 
     /// The secret that all front ends of the service share.
     pub fn secret(&self) -> B256 {
-        self.parts.secret
+        self.inner.secret
     }
 
-    /// Writes what keys were used for, before the process ends.
+    /// Writes the usage of keys that was counted; to be called before the process ends.
     ///
     /// # Errors
     /// The database cannot be written. A further call tries again.
     pub async fn flush(&self) -> Result<(), ClusterKeyError> {
-        self.parts.usage.flush(&self.parts.usage_connection).await
+        self.inner.usage.flush(&self.inner.usage_connection).await
     }
 
     /// Counters of keys and quotas.
     pub fn metrics(&self) -> &ServiceMetrics {
-        &self.parts.metrics
+        &self.inner.metrics
     }
 }
 
 impl AccessInner {
-    fn tasks(self: &Arc<Self>, name: String) -> Vec<JoinHandle<()>> {
+    /// Starts the tasks, which run for ever. `name` is that of the front end.
+    fn spawn_tasks(self: &Arc<Self>, name: String) -> Vec<JoinHandle<()>> {
         let spawn = |task: fn(Arc<Self>) -> BoxFuture<'static, ()>| tokio::spawn(task(self.clone()));
-        let parts = self.clone();
+        let inner = self.clone();
         vec![
-            spawn(|parts| Box::pin(async move { parts.lookups.serve_from_store().await })),
-            spawn(|parts| Box::pin(async move { parts.lookups.serve_from_database().await })),
-            spawn(|parts| Box::pin(async move { parts.lookups.recheck().await })),
-            spawn(|parts| Box::pin(async move { parts.receive_changes().await })),
-            spawn(|parts| Box::pin(async move { parts.changes.read().await })),
-            spawn(|parts| Box::pin(async move { parts.changes.compare().await })),
-            spawn(|parts| Box::pin(async move { parts.write_usage().await })),
-            tokio::spawn(async move { parts.counters.census(&name).await }),
+            spawn(|inner| Box::pin(async move { inner.lookups.serve_from_store().await })),
+            spawn(|inner| Box::pin(async move { inner.lookups.serve_from_database().await })),
+            spawn(|inner| Box::pin(async move { inner.lookups.recheck().await })),
+            spawn(|inner| Box::pin(async move { inner.receive_changes().await })),
+            spawn(|inner| Box::pin(async move { inner.changes.read().await })),
+            spawn(|inner| Box::pin(async move { inner.changes.compare().await })),
+            spawn(|inner| Box::pin(async move { inner.write_usage().await })),
+            tokio::spawn(async move { inner.counters.census(&name).await }),
         ]
     }
 
@@ -186,20 +196,21 @@ impl AccessInner {
 
 impl KeyLookup for ClusterAccess {
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>> {
-        let AccessInner { cache, changes, lookups, metrics, .. } = &*self.parts;
+        let AccessInner { cache, changes, lookups, metrics, .. } = &*self.inner;
         Box::pin(async move {
-            let known = match cache.get(id) {
+            let found = match cache.get(id) {
+                // The key may have changed, and neither PostgreSQL nor the store can tell.
                 Some(_) if !changes.are_current() => return Err(Unavailable),
-                Some(known) => {
-                    metrics.lookup(LookupOutcome::Memory);
-                    known
+                Some(cached) => {
+                    metrics.count_lookup(LookupOutcome::Memory);
+                    cached
                 }
                 None => {
-                    let found = tokio::time::timeout(FIND_TIME, lookups.find(id));
-                    found.await.unwrap_or(Err(Unavailable))?
+                    let lookup = tokio::time::timeout(FIND_TIME, lookups.find(id));
+                    lookup.await.unwrap_or(Err(Unavailable))?
                 }
             };
-            match known {
+            match found {
                 CachedLookup::Key(record) => Ok(Some(record)),
                 CachedLookup::Absent => Ok(None),
             }
@@ -207,13 +218,13 @@ impl KeyLookup for ClusterAccess {
     }
 
     fn refuse<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
-        let AccessInner { cache, lookups, .. } = &*self.parts;
+        let AccessInner { cache, lookups, .. } = &*self.inner;
         Box::pin(async move {
             if cache.was_refused(id) {
                 return Ok(());
             }
-            let looked_up = tokio::time::timeout(FIND_TIME, lookups.refuse(id));
-            looked_up.await.unwrap_or(Err(Unavailable))?;
+            let lookup = tokio::time::timeout(FIND_TIME, lookups.refuse(id));
+            lookup.await.unwrap_or(Err(Unavailable))?;
             cache.note_refused(id);
             Ok(())
         })
@@ -227,8 +238,8 @@ impl Quotas for ClusterAccess {
         charge: &'a Charge,
     ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>> {
         Box::pin(async move {
-            let taken = self.parts.counters.take(key, charge).await;
-            self.parts.usage.count(key.number, charge, taken.is_ok());
+            let taken = self.inner.counters.take(key, charge).await;
+            self.inner.usage.count(key.number, charge, taken.is_ok());
             taken
         })
     }
@@ -244,8 +255,8 @@ impl ChangeNotifier for ClusterAccess {
     fn publish(&self, topic: Topic) {
         match topic {
             Topic::Keys => {
-                self.parts.changes.tell();
-                let store = self.parts.store.clone();
+                self.inner.changes.notify_listeners();
+                let store = self.inner.store.clone();
                 // An empty message makes the other front ends compare all of their keys with the database.
                 tokio::spawn(async move { store.publish(key_copies::CHANNEL, b"").await });
             }
@@ -254,7 +265,7 @@ impl ChangeNotifier for ClusterAccess {
 
     fn listen(&self, topic: Topic) -> watch::Receiver<u64> {
         match topic {
-            Topic::Keys => self.parts.changes.listen(),
+            Topic::Keys => self.inner.changes.listen(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Commands on the keys of a service on many machines: the database first, then the store and the front ends.
+//! Commands on the keys of a service on many machines, for `rootlight keys` and the admin page. A change is written to the
+//! database first, then announced to the store and the front ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::store::HotStore;
 /// Longest time of a command.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// Most keys of a page of a list.
+/// Most keys in one page of a list.
 pub const MAX_PAGE: u32 = 1_000;
 
 /// The keys of a service on many machines, for commands.
@@ -42,7 +43,7 @@ impl std::fmt::Debug for ClusterKeys {
 /// A page of the list of keys.
 #[derive(Debug)]
 pub struct KeyPage {
-    /// The keys, by the time they were made.
+    /// The keys: of [`ClusterKeys::list`] in the order in which they were made, of [`ClusterKeys::search`] by name and id.
     pub keys: Vec<KeySummary>,
     /// Where the next page begins: for [`ClusterKeys::list`] the id of the last key, for [`ClusterKeys::search`] the text that
     /// it takes; `None` on the last page.
@@ -64,7 +65,7 @@ impl ClusterKeys {
         Ok(Self { connection, store, seal })
     }
 
-    /// Makes a key. Returns its text, which is not kept, and its record.
+    /// Makes a key. Returns its text, which is stored nowhere (the database has its hash), and its record.
     ///
     /// # Errors
     /// The limits cannot be used, or the database cannot be written.
@@ -107,9 +108,9 @@ impl ClusterKeys {
         let found = self.connection.run(async |client| {
             let after = match after {
                 None => 0,
-                Some(id) => number(client, id).await?,
+                Some(id) => number_of(client, id).await?,
             };
-            // One more tells whether there is a next page.
+            // One key more shows whether there is a next page.
             rows::page(client, after, i64::from(most).saturating_add(1), unix_time() / DAY).await
         });
         let mut found = found.await?;
@@ -123,6 +124,7 @@ impl ClusterKeys {
         Ok(KeyPage { keys, next })
     }
 
+    /// Changes a record by a function, writes it, and announces it if it differs.
     async fn edit(
         &self,
         id: &str,
@@ -130,15 +132,15 @@ impl ClusterKeys {
     ) -> Result<KeySummary, ClusterKeyError> {
         let changed = self.connection.run(async |client| {
             let transaction = client.transaction().await?;
-            let old = rows::lock(&transaction, id).await?.ok_or_else(|| unknown(id))?;
+            let old = rows::lock(&transaction, id).await?.ok_or_else(|| unknown_id(id))?;
             let mut record = old.record.clone();
             edit(&mut record)?;
             let rate = |record: &KeyRecord| (record.rules.per_second, record.rules.burst());
             let new_rate = rate(&record) != rate(&old.record);
             let revision =
                 if record == old.record { None } else { Some(update(&transaction, &record).await?) };
-            let found = rows::one(&transaction, id, unix_time() / DAY).await?;
-            let (record, usage): (KeyRecord, KeyUsage) = found.ok_or_else(|| unknown(id))?;
+            let found = rows::with_id(&transaction, id, unix_time() / DAY).await?;
+            let (record, usage): (KeyRecord, KeyUsage) = found.ok_or_else(|| unknown_id(id))?;
             transaction.commit().await?;
             Ok((record, usage, revision, new_rate))
         });
@@ -149,6 +151,7 @@ impl ClusterKeys {
         Ok(KeySummary::new(&record, usage))
     }
 
+    /// Announces a change. `new_rate`: the limit per second has changed.
     async fn announce(&self, changed: &VersionedKey, new_rate: bool) {
         let announced = match &self.store {
             None => return,
@@ -160,15 +163,16 @@ impl ClusterKeys {
     }
 }
 
-fn unknown(id: &str) -> KeyError {
+fn unknown_id(id: &str) -> KeyError {
     // A malformed id may be a whole key with its secret, so the error does not repeat it.
     KeyError::Unknown(if is_id(id) { id.to_owned() } else { "ID".to_owned() })
 }
 
-async fn number(client: &Client, id: &str) -> Result<i32, ClusterKeyError> {
+/// The number of the key with this id.
+async fn number_of(client: &Client, id: &str) -> Result<i32, ClusterKeyError> {
     let query = "SELECT number FROM service.keys WHERE id = $1";
     let row = client.query_typed_opt(query, &[(&id, Type::TEXT)]).await?;
-    Ok(row.ok_or_else(|| unknown(id))?.try_get(0)?)
+    Ok(row.ok_or_else(|| unknown_id(id))?.try_get(0)?)
 }
 
 fn rules_text(rules: &KeyRules) -> Result<String, ClusterKeyError> {
@@ -194,7 +198,7 @@ async fn insert(
             (&to_bigint(created), Type::INT8),
             (&text, Type::TEXT),
         ];
-        // No row returns if another key has the id: the next random key has another id.
+        // The statement returns no row if another key has this id; the next random key has another id.
         let Some(row) = client.query_typed_opt(query, &values).await? else { continue };
         let id = key.id().to_owned();
         let number = u32::try_from(row.try_get::<_, i32>(0)?)
@@ -206,7 +210,7 @@ async fn insert(
 /// Writes a changed key under a new revision, which it returns.
 ///
 /// The revision is at least the time in milliseconds. A replica may become the primary before it has the newest revisions, which
-/// front ends know already; the next revision must be above these too.
+/// front ends have read already; the next revision must be above these too.
 async fn update(transaction: &Transaction<'_>, record: &KeyRecord) -> Result<i64, ClusterKeyError> {
     let query = "UPDATE service.state SET revision = \
                  greatest(revision + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING revision";

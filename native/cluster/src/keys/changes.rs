@@ -1,11 +1,11 @@
-//! How a front end learns that keys have changed.
+//! Keeps the cached keys of a front end up to date when keys change.
 //!
 //! Changes are announced over the store. Because an announcement can be lost, a front end also asks PostgreSQL for the
-//! changes after the last one that it knows, and the store for the revision of the last one, both twice a second.
+//! changes after the last one that it has read, and the store for the revision of the last change, both twice a second.
 //!
-//! A replica that became the primary may lack the last changes. Its revision is then lower than the one that is known, and
-//! its next changes could get revisions that are known already. So a front end goes back to the revision of the database,
-//! and asks for all keys again.
+//! A replica that became the primary may lack the last changes. Its revision is then lower than the one that the front end
+//! has read, and its next changes could get revisions that the front end has read already. So the front end goes back to
+//! the revision of the database, and asks for all keys again.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,16 +30,16 @@ use crate::store::{Announcement, HotStore, HotStoreError};
 /// Interval at which PostgreSQL and the store are asked.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Time for which known keys are served while neither PostgreSQL nor the store can be asked whether they changed, by default.
+/// Time for which cached keys are served while neither PostgreSQL nor the store can be asked whether they changed, by default.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// Changes that are read at a time.
-const CHANGES: i64 = 256;
+/// Most changes that are read at a time.
+const MAX_CHANGES: i64 = 256;
 
-/// No revision.
-const NONE: i64 = -1;
+/// Below all revisions: there is none.
+const NO_REVISION: i64 = -1;
 
-/// The changes of keys as a front end knows them.
+/// The changes of keys that a front end has read, and whether it may have missed any.
 pub(super) struct KeyChanges {
     store: Arc<HotStore>,
     seal: Seal,
@@ -47,20 +47,22 @@ pub(super) struct KeyChanges {
     cache: Arc<KeyCache>,
     metrics: ServiceMetrics,
     grace: Duration,
-    /// The last change that was read from PostgreSQL.
+    /// The revision of the last change that was read from PostgreSQL.
     known: AtomicI64,
-    /// The last revision of the store that is ahead of PostgreSQL's, as far as it could be read.
+    /// The last revision of the store that was above `known` although PostgreSQL was read meanwhile, or could not be read.
     ahead: AtomicI64,
-    /// When it was last known that no change was missed.
+    /// When PostgreSQL or the store last confirmed that no change was missed.
     checked: Mutex<Instant>,
-    /// Number of times that it was read from PostgreSQL that nothing changed or what.
+    /// Number of times that PostgreSQL was asked for changes and answered.
     reads: AtomicU64,
+    /// Makes [`Self::read`] ask PostgreSQL at once.
     poll: Notify,
+    /// A count that differs after each change.
     changed: watch::Sender<u64>,
 }
 
 impl KeyChanges {
-    /// Starts from the present revision of PostgreSQL; nothing is remembered yet.
+    /// Starts from the present revision of PostgreSQL; no key is cached yet.
     pub(super) async fn open(
         (store, seal): (Arc<HotStore>, Seal),
         connection: LazyConnection,
@@ -69,7 +71,7 @@ impl KeyChanges {
         grace: Duration,
     ) -> Result<Self, ClusterKeyError> {
         let known = connection.run(async |client| rows::revision(client).await).await?;
-        cache.seen(known);
+        cache.note_revision(known);
         Ok(Self {
             store,
             seal,
@@ -78,7 +80,7 @@ impl KeyChanges {
             metrics,
             grace,
             known: AtomicI64::new(known),
-            ahead: AtomicI64::new(NONE),
+            ahead: AtomicI64::new(NO_REVISION),
             checked: Mutex::new(Instant::now()),
             reads: AtomicU64::new(0),
             poll: Notify::new(),
@@ -86,7 +88,7 @@ impl KeyChanges {
         })
     }
 
-    /// Whether keys that are remembered may be served.
+    /// Whether cached keys may be served.
     pub(super) fn are_current(&self) -> bool {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < self.grace
     }
@@ -95,24 +97,25 @@ impl KeyChanges {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// A value that differs after each change.
+    /// A count that differs after each change.
     pub(super) fn listen(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    pub(super) fn tell(&self) {
+    /// Tells the receivers of [`Self::listen`] that keys have changed.
+    pub(super) fn notify_listeners(&self) {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Receives announcements, for ever.
+    /// Receives announcements over the store, for ever. Each one also makes [`Self::read`] ask PostgreSQL at once.
     pub(super) async fn receive(&self) -> Result<(), HotStoreError> {
-        let mut news = self.store.subscribe(key_copies::CHANNEL)?;
+        let mut announcements = self.store.subscribe(key_copies::CHANNEL)?;
         loop {
-            match news.recv().await {
+            match announcements.recv().await {
                 Ok(Announcement::Message(id)) => {
                     if let Some(id) = std::str::from_utf8(&id).ok().filter(|id| is_id(id)) {
                         self.cache.invalidate(id);
-                        self.tell();
+                        self.notify_listeners();
                     }
                 }
                 Ok(Announcement::Gap) | Err(RecvError::Lagged(_)) => {}
@@ -129,7 +132,7 @@ impl KeyChanges {
                 Ok(more) => {
                     self.note_check();
                     self.reads.fetch_add(1, Ordering::AcqRel);
-                    self.metrics.polled();
+                    self.metrics.count_poll();
                     if more {
                         continue;
                     }
@@ -144,12 +147,13 @@ impl KeyChanges {
     /// Reads changes; returns whether there may be more.
     async fn read_once(&self) -> Result<bool, ClusterKeyError> {
         let known = self.known.load(Ordering::Acquire);
-        // Keys that were asked for one by one may be newer. It is taken before the statement, which cannot see less then.
-        let newest = known.max(self.cache.newest());
+        // Look-ups may have read keys with higher revisions. The number is taken before the statement, so that a database that
+        // has lost nothing cannot return a lower one.
+        let newest = known.max(self.cache.newest_revision());
         let read = self.connection.run(async |client| {
             // Both statements are sent at once, the revision first: a change that is made in between is read twice, not missed.
             let client = &*client;
-            try_join(rows::revision(client), rows::changes(client, known, CHANGES)).await
+            try_join(rows::revision(client), rows::changes(client, known, MAX_CHANGES)).await
         });
         let (revision, changes) = read.await?;
         if revision < newest {
@@ -163,17 +167,17 @@ impl KeyChanges {
             self.cache.invalidate(id);
         }
         for changed in &keys {
-            self.cache.renew(changed);
+            self.cache.update(changed);
         }
-        self.cache.seen(last);
+        self.cache.note_revision(last);
         self.known.store(last, Ordering::Release);
-        self.tell();
+        self.notify_listeners();
         let put = keys.iter().map(|changed| key_copies::put(&self.store, &self.seal, changed, revision));
         let _ = futures::future::join_all(put).await;
-        Ok(i64::try_from(ids.len()).unwrap_or(CHANGES) >= CHANGES)
+        Ok(i64::try_from(ids.len()).unwrap_or(MAX_CHANGES) >= MAX_CHANGES)
     }
 
-    /// Goes back to the revision of a database that lacks changes which were read from it.
+    /// Goes back to the revision of a database that has lost changes which were read from it before.
     fn go_back(&self, newest: i64, revision: i64) {
         warn!(
             "the database has lost changes of keys (its revision is {revision}, and was {newest}), as a replica does that \
@@ -181,50 +185,53 @@ impl KeyChanges {
         );
         self.known.fetch_min(revision, Ordering::AcqRel);
         self.cache.go_back(revision);
-        self.tell();
+        self.notify_listeners();
     }
 
     /// Compares the revision of the store with that of PostgreSQL, for ever.
     pub(super) async fn compare(&self) {
-        let mut reads = 0;
-        // The last revision of the store that was ahead, and the reads before it was seen.
-        let mut seen = (NONE, 0);
+        let mut last_reads = 0;
+        // The last revision of the store that was above `known`, and the number of reads when it was first seen.
+        let mut ahead = (NO_REVISION, 0);
         loop {
             tokio::time::sleep(INTERVAL).await;
             let known = self.known.load(Ordering::Acquire);
-            let now = self.reads.load(Ordering::Acquire);
-            let read = std::mem::replace(&mut reads, now) != now;
+            let reads = self.reads.load(Ordering::Acquire);
+            // Whether PostgreSQL has answered since the last comparison.
+            let was_read = std::mem::replace(&mut last_reads, reads) != reads;
             match key_copies::revision(&self.store).await {
                 Ok(Some(revision)) if revision > known => {
-                    if seen.0 != revision {
-                        seen = (revision, self.reads.load(Ordering::Acquire));
+                    if ahead.0 != revision {
+                        ahead = (revision, self.reads.load(Ordering::Acquire));
                     }
-                    // The second read after that began after it: the database does not have this revision (any more).
-                    if now >= seen.1.saturating_add(2) {
+                    // Of two reads since then the second one began after the revision was seen. So the database does not have
+                    // this revision (any more), and no warning follows when the database fails later.
+                    if reads >= ahead.1.saturating_add(2) {
                         self.ahead.store(revision, Ordering::Release);
                     }
-                    self.note_ahead(revision, read);
+                    self.note_ahead(revision, was_read);
                 }
                 Ok(Some(revision)) => {
                     self.note_check();
-                    if revision < known && read {
+                    if revision < known && was_read {
                         let _ = key_copies::raise(&self.store, known).await;
                     }
                 }
-                // The store was flushed: it says nothing about changes.
-                Ok(None) if read => drop(key_copies::raise(&self.store, known).await),
+                // The store was emptied: it says nothing about changes.
+                Ok(None) if was_read => drop(key_copies::raise(&self.store, known).await),
                 Ok(None) => {}
                 Err(error) => debug!("the revision of keys cannot be compared: {error}"),
             }
         }
     }
 
-    /// The store knows of a change that was not read from PostgreSQL.
-    fn note_ahead(&self, revision: i64, read: bool) {
+    /// Notes that the store has the revision of a change that was not read from PostgreSQL. `was_read`: PostgreSQL has answered
+    /// since the last comparison.
+    fn note_ahead(&self, revision: i64, was_read: bool) {
         self.poll.notify_one();
-        if read {
-            // The next statement reads the change from PostgreSQL. No warning, because the store may have been restored from
-            // elsewhere.
+        if was_read {
+            // The next statement reads the change from PostgreSQL. There is no warning, because the store may have been restored
+            // from a copy of another service.
             return;
         }
         if self.ahead.swap(revision, Ordering::AcqRel) != revision {
@@ -232,7 +239,7 @@ impl KeyChanges {
                 "keys have changed, and the database cannot be asked how: they are read from the store again"
             );
             self.cache.invalidate_all();
-            self.tell();
+            self.notify_listeners();
         }
         self.note_check();
     }

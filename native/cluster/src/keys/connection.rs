@@ -1,7 +1,7 @@
-//! Connections to PostgreSQL.
+//! Connections to PostgreSQL for keys.
 //!
-//! A front end has three: for look-ups, for changes, and for usage. Each is used for one statement at a time, so a pool
-//! would only add a queue in front of it, and no work waits behind that of another kind.
+//! A front end has three: for look-ups, for changes, and for usage. So no work waits behind that of another kind. Each
+//! connection is used for one statement at a time, so a pool of connections would only add a queue in front of it.
 
 use std::time::{Duration, Instant};
 
@@ -18,24 +18,26 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that is made when it is needed, and again after it broke.
 pub(super) struct LazyConnection {
     database: Database,
-    /// Longest time of a piece of work, connecting included.
-    limit: Duration,
+    /// Longest time of one [`Self::run`], connecting included.
+    time_limit: Duration,
     state: Mutex<LazyState>,
 }
 
 #[derive(Default)]
 struct LazyState {
+    /// The open connection while no work uses it.
     client: Option<Client>,
+    /// When connecting failed, or work took too long; `None` after a success.
     failed: Option<Instant>,
 }
 
 impl LazyConnection {
-    pub(super) fn new(database: Database, limit: Duration) -> Self {
-        Self { database, limit, state: Mutex::default() }
+    pub(super) fn new(database: Database, time_limit: Duration) -> Self {
+        Self { database, time_limit, state: Mutex::default() }
     }
 
-    /// Does something with the connection. If it fails because of the connection, or takes too long, the connection is
-    /// given up; what was sent may have been carried out.
+    /// Runs a function with the connection; calls wait for each other. After an error, or when the time is over, the connection
+    /// is closed. The database may then have carried out statements that were sent.
     pub(super) async fn run<T>(
         &self,
         work: impl AsyncFnOnce(&mut Client) -> Result<T, ClusterKeyError>,
@@ -44,10 +46,10 @@ impl LazyConnection {
         if state.failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Err(IndexError::Pool("the last attempt failed".to_owned()).into());
         }
-        // Taken out meanwhile, so that whoever gives up waiting gives up the connection too.
-        let kept = state.client.take().filter(|client| !client.is_closed());
-        let result = timeout(self.limit, async {
-            let mut client = match kept {
+        // The connection is taken out meanwhile, so that dropping this future closes it: a statement may still run on it.
+        let open = state.client.take().filter(|client| !client.is_closed());
+        let result = timeout(self.time_limit, async {
+            let mut client = match open {
                 Some(client) => client,
                 None => self.database.connect().await?,
             };

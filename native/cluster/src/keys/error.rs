@@ -38,8 +38,8 @@ pub enum ClusterKeyError {
 }
 
 impl ClusterKeyError {
-    /// Whether the database refused values: they are out of range, have a wrong form or break a rule of a table, and will
-    /// do so again.
+    /// Whether the database refused values, as it will again: they are out of range, have a wrong form or break a rule of a table
+    /// (PostgreSQL's error classes 21, 22 and 23).
     pub(super) fn is_about_values(&self) -> bool {
         let Self::Database(IndexError::Database(error)) = self else { return false };
         error.code().is_some_and(|state| matches!(state.code().get(..2), Some("21" | "22" | "23")))

@@ -1,4 +1,5 @@
-//! The keys that a front end remembers.
+//! The keys that a front end has in memory, with the ids that do not exist. A record is replaced only by one of a higher
+//! revision, and a record that was asked for before a change is not cached.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,20 +11,20 @@ use rootlight_server::keys::KeyRecord;
 
 use super::rows::VersionedKey;
 
-/// Most ids that are remembered not to exist.
-const UNKNOWN_IDS: usize = 100_000;
+/// Most ids that are cached as absent or refused.
+const MAX_ABSENT: usize = 100_000;
 
-/// How long an id is remembered not to exist.
-const UNKNOWN_FOR: Duration = Duration::from_secs(5);
+/// How long an id is cached as absent or refused.
+const ABSENT_TIME: Duration = Duration::from_secs(5);
 
-/// Number of keys that the memory is laid out for.
+/// About how many keys the cache will hold, by which it sizes its tables.
 const EXPECTED_KEYS: usize = 100_000;
 
 /// The cached state of an id.
 #[derive(Debug, Clone)]
 pub(super) enum CachedLookup {
     Key(Arc<KeyRecord>),
-    /// There is none.
+    /// No key has this id.
     Absent,
 }
 
@@ -31,19 +32,22 @@ pub(super) enum CachedLookup {
 struct CachedKey {
     record: Arc<KeyRecord>,
     revision: i64,
+    /// The generation of the cache in which the key was asked for.
     generation: u64,
 }
 
-/// Bytes that a key takes besides its texts: the record, its place in the cache, and what the allocator adds to each of
-/// its parts. Measured with a million keys (`native/cli/tests/cluster/million.rs`).
+/// Bytes that a key takes besides its texts and lists: the record, its entry in the cache, and what the allocator adds to each
+/// of its parts. Measured with a million keys (`native/cli/tests/cluster/million.rs`).
 const OVERHEAD: usize = 560;
 
+/// The weight of a key in the cache: its bytes, approximately.
 #[derive(Clone)]
 struct KeyWeight;
 
 impl Weighter<String, CachedKey> for KeyWeight {
     fn weight(&self, id: &String, entry: &CachedKey) -> u64 {
         let rules = &entry.record.rules;
+        // A text takes 24 bytes besides its letters (`String`), an address of a contract 20, and a network of clients 18.
         let lists = rules.methods.iter().chain(&rules.origins).map(|text| text.len().saturating_add(24));
         let fixed =
             rules.contracts.len().saturating_mul(20).saturating_add(rules.addresses.len().saturating_mul(18));
@@ -56,78 +60,83 @@ impl Weighter<String, CachedKey> for KeyWeight {
 /// The keys that a front end remembers, and for a few seconds which ids do not exist.
 pub(super) struct KeyCache {
     keys: Cache<String, CachedKey, KeyWeight>,
-    unknown: Cache<String, Instant>,
-    /// Keys that were refused, as `unknown` has ids that do not exist.
+    /// Ids that do not exist, with the time at which this was found out.
+    absent: Cache<String, Instant>,
+    /// Ids of keys that were refused, with the time.
     refused: Cache<String, Instant>,
-    /// Keys of an earlier generation must be asked for again.
+    /// Rises when all keys must be asked for again: keys of an earlier generation are not returned.
     generation: AtomicU64,
-    /// Rises with every change that is learnt of.
+    /// Number of changes of keys that this front end has learnt of.
     changes: AtomicU64,
     /// The highest revision of a key that the database had.
-    newest: AtomicI64,
+    newest_revision: AtomicI64,
 }
 
-/// The moment at which a key was asked for.
+/// The state of the cache when a key was asked for. If it has changed when the record arrives, the record may be older than
+/// a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct CacheVersion {
     generation: u64,
     changes: u64,
 }
 
 impl KeyCache {
-    /// A memory of at most about so many bytes of keys.
+    /// A cache of at most about so many bytes of keys.
     pub(super) fn new(bytes: u64) -> Self {
         let keys = Cache::with_weighter(EXPECTED_KEYS, bytes, KeyWeight);
         Self {
             keys,
-            unknown: Cache::new(UNKNOWN_IDS),
-            refused: Cache::new(UNKNOWN_IDS),
+            absent: Cache::new(MAX_ABSENT),
+            refused: Cache::new(MAX_ABSENT),
             generation: AtomicU64::new(0),
             changes: AtomicU64::new(0),
-            newest: AtomicI64::new(0),
+            newest_revision: AtomicI64::new(0),
         }
     }
 
+    /// The cached state of an id; `None` if it must be asked for.
     pub(super) fn get(&self, id: &str) -> Option<CachedLookup> {
         if let Some(entry) = self.keys.get(id) {
-            return (entry.generation == self.mark().generation).then_some(CachedLookup::Key(entry.record));
+            return (entry.generation == self.version().generation)
+                .then_some(CachedLookup::Key(entry.record));
         }
-        let since = self.unknown.get(id)?;
-        if since.elapsed() < UNKNOWN_FOR {
+        let since = self.absent.get(id)?;
+        if since.elapsed() < ABSENT_TIME {
             return Some(CachedLookup::Absent);
         }
-        self.unknown.remove(id);
+        self.absent.remove(id);
         None
     }
 
-    /// Whether a key was refused a moment ago, for as long as an id is remembered not to exist.
+    /// Whether a key was refused within [`ABSENT_TIME`].
     pub(super) fn was_refused(&self, id: &str) -> bool {
-        self.refused.get(id).is_some_and(|since| since.elapsed() < UNKNOWN_FOR)
+        self.refused.get(id).is_some_and(|since| since.elapsed() < ABSENT_TIME)
     }
 
+    /// Notes that a key was refused, for [`ABSENT_TIME`].
     pub(super) fn note_refused(&self, id: &str) {
         self.refused.insert(id.to_owned(), Instant::now());
     }
 
-    /// The present moment, to be taken before a key is asked for.
-    pub(super) fn mark(&self) -> Mark {
+    /// The present state, to be taken before a key is asked for.
+    pub(super) fn version(&self) -> CacheVersion {
         let load = |number: &AtomicU64| number.load(Ordering::Acquire);
-        Mark { generation: load(&self.generation), changes: load(&self.changes) }
+        CacheVersion { generation: load(&self.generation), changes: load(&self.changes) }
     }
 
     /// The highest revision of a key that the database had, as far as it was asked for keys.
-    pub(super) fn newest(&self) -> i64 {
-        self.newest.load(Ordering::Acquire)
+    pub(super) fn newest_revision(&self) -> i64 {
+        self.newest_revision.load(Ordering::Acquire)
     }
 
     /// Notes that the database has a key of this revision.
-    pub(super) fn seen(&self, revision: i64) {
-        self.newest.fetch_max(revision, Ordering::AcqRel);
+    pub(super) fn note_revision(&self, revision: i64) {
+        self.newest_revision.fetch_max(revision, Ordering::AcqRel);
     }
 
     /// Notes that the database has no higher revision than this any more, and makes all keys be asked for again.
     pub(super) fn go_back(&self, revision: i64) {
-        self.newest.store(revision, Ordering::Release);
+        self.newest_revision.store(revision, Ordering::Release);
         self.invalidate_all();
     }
 
@@ -142,15 +151,15 @@ impl KeyCache {
         self.keys.remove(id);
     }
 
-    /// Remembers a key that was asked for at a moment, unless some key has changed since. Returns what is known then: a
-    /// newer record stays.
-    pub(super) fn put(&self, found: VersionedKey, asked: Mark) -> Arc<KeyRecord> {
+    /// Caches a key that was asked for at `asked_at`, unless some key has changed since. Returns the record to use: the cached
+    /// one if that is newer.
+    pub(super) fn put(&self, found: VersionedKey, asked_at: CacheVersion) -> Arc<KeyRecord> {
         let VersionedKey { record, revision } = found;
-        if asked != self.mark() {
+        if asked_at != self.version() {
             return Arc::new(record);
         }
-        let (id, generation) = (record.id.clone(), asked.generation);
-        self.unknown.remove(&id);
+        let (id, generation) = (record.id.clone(), asked_at.generation);
+        self.absent.remove(&id);
         if let Some(known) = self.keys.get(&id)
             && known.revision > revision
             && known.generation >= generation
@@ -162,35 +171,37 @@ impl KeyCache {
         record
     }
 
-    /// Remembers a key as the database has it, as [`Self::put`]. Returns whether what was remembered claimed to be newer,
-    /// which only a store that is wrong can bring about; `None` if some key has changed since, so that it must be read again.
-    pub(super) fn correct(&self, found: &VersionedKey, asked: Mark) -> Option<bool> {
+    /// Caches a key as the database has it, as [`Self::put`], also in place of a newer record. Returns whether there was a newer
+    /// record, which only a wrong copy in the store can bring about; `None` if some key has changed since `asked_at`, so that the
+    /// key must be read again.
+    pub(super) fn correct(&self, found: &VersionedKey, asked_at: CacheVersion) -> Option<bool> {
         let id = &found.record.id;
-        self.seen(found.revision);
-        if asked != self.mark() {
+        self.note_revision(found.revision);
+        if asked_at != self.version() {
             return None;
         }
         let wrong = self.keys.peek(id).is_some_and(|known| known.revision > found.revision);
         if wrong {
             self.keys.remove(id);
         }
-        self.put(found.clone(), asked);
+        self.put(found.clone(), asked_at);
         Some(wrong)
     }
 
-    /// Replaces a key that is remembered by a newer record.
-    pub(super) fn renew(&self, changed: &VersionedKey) {
+    /// Replaces a cached key by a changed record. A key that is not cached stays so.
+    pub(super) fn update(&self, changed: &VersionedKey) {
         let id = &changed.record.id;
-        self.seen(changed.revision);
+        self.note_revision(changed.revision);
         self.changes.fetch_add(1, Ordering::AcqRel);
         if self.keys.peek(id).is_some_and(|known| known.revision <= changed.revision) {
-            self.put(changed.clone(), self.mark());
+            self.put(changed.clone(), self.version());
         }
     }
 
+    /// Caches that no key has this id, for [`ABSENT_TIME`].
     pub(super) fn put_absent(&self, id: &str) {
         self.keys.remove(id);
-        self.unknown.insert(id.to_owned(), Instant::now());
+        self.absent.insert(id.to_owned(), Instant::now());
     }
 }
 
@@ -218,30 +229,30 @@ mod tests {
     fn a_newer_record_stays_and_doubt_makes_a_key_be_asked_for() {
         let cache = KeyCache::new(1 << 20);
         assert_eq!(name(&cache, "a"), None);
-        cache.put(key("a", 3, "new"), cache.mark());
-        assert_eq!(cache.put(key("a", 2, "old"), cache.mark()).name, "new");
-        cache.renew(&key("a", 4, "newest"));
-        cache.renew(&key("b", 4, "not asked for"));
+        cache.put(key("a", 3, "new"), cache.version());
+        assert_eq!(cache.put(key("a", 2, "old"), cache.version()).name, "new");
+        cache.update(&key("a", 4, "newest"));
+        cache.update(&key("b", 4, "not asked for"));
         assert_eq!((name(&cache, "a").unwrap(), name(&cache, "b")), ("newest".to_owned(), None));
         cache.invalidate_all();
         assert_eq!(name(&cache, "a"), None);
-        cache.put(key("a", 4, "again"), cache.mark());
+        cache.put(key("a", 4, "again"), cache.version());
         assert_eq!(name(&cache, "a").unwrap(), "again");
-        let asked = cache.mark();
+        let asked = cache.version();
         cache.invalidate("a");
         assert_eq!(cache.put(key("a", 4, "asked before"), asked).name, "asked before");
         assert_eq!(name(&cache, "a"), None);
-        cache.put(key("a", 9, "lie"), cache.mark());
-        let asked = cache.mark();
-        cache.renew(&key("b", 10, "another one"));
+        cache.put(key("a", 9, "lie"), cache.version());
+        let asked = cache.version();
+        cache.update(&key("b", 10, "another one"));
         assert_eq!(cache.correct(&key("a", 4, "true"), asked), None);
         assert_eq!(name(&cache, "a").unwrap(), "lie");
-        assert_eq!(cache.correct(&key("a", 4, "true"), cache.mark()), Some(true));
+        assert_eq!(cache.correct(&key("a", 4, "true"), cache.version()), Some(true));
         assert_eq!(name(&cache, "a").unwrap(), "true");
-        assert_eq!(cache.correct(&key("a", 5, "newer"), cache.mark()), Some(false));
+        assert_eq!(cache.correct(&key("a", 5, "newer"), cache.version()), Some(false));
         cache.put_absent("a");
         assert_eq!(name(&cache, "a").unwrap(), "absent");
-        cache.put(key("a", 0, "made"), cache.mark());
+        cache.put(key("a", 0, "made"), cache.version());
         assert_eq!(name(&cache, "a").unwrap(), "made");
     }
 
@@ -249,13 +260,13 @@ mod tests {
     fn memory_is_bounded_by_the_size_of_the_keys() {
         let cache = KeyCache::new(1 << 20);
         for number in 0..100_000 {
-            cache.put(key(&number.to_string(), 0, &"x".repeat(200)), cache.mark());
+            cache.put(key(&number.to_string(), 0, &"x".repeat(200)), cache.version());
         }
         let kept = cache.keys.len();
         assert!((500..2_000).contains(&kept), "{kept} keys in a mebibyte");
         for number in 0..300_000 {
             cache.put_absent(&number.to_string());
         }
-        assert!(cache.unknown.len() <= UNKNOWN_IDS);
+        assert!(cache.absent.len() <= MAX_ABSENT);
     }
 }

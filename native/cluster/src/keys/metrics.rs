@@ -1,4 +1,4 @@
-//! Metrics of keys and quotas on many machines.
+//! Metrics of keys and quotas of a front end, in a service on many machines.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 /// Where a key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookupOutcome {
-    /// In the memory of the front end.
+    /// In the cache of the front end.
     Memory,
     /// In the store.
     Store,
@@ -38,11 +38,11 @@ impl LookupOutcome {
 /// The source of the decision about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// A lease, without asking the store.
+    /// A lease: a part of the limits that the store has given to the front end in advance.
     Lease,
     /// The store.
     Store,
-    /// The front end, because the store had refused as much a moment ago.
+    /// The front end, which repeated a refusal of the store.
     Refusal,
     /// The front end, because the store did not answer.
     Fallback,
@@ -67,8 +67,8 @@ type Labelled = Family<[(&'static str, &'static str); 1], Counter>;
 pub struct ServiceMetrics {
     lookups: Labelled,
     messages: Labelled,
-    calls: Counter,
-    leased: Counter,
+    questions: Counter,
+    leases: Counter,
     front_ends: Gauge,
     unattributed: Counter,
     unwritten: Gauge,
@@ -82,8 +82,8 @@ impl ServiceMetrics {
         registry.register("lookups", "Look-ups of keys by where they were found", self.lookups.clone());
         let help = "Messages with limits by who decided about them";
         registry.register("messages", help, self.messages.clone());
-        registry.register("store_calls", "Questions to the store about limits", self.calls.clone());
-        registry.register("leases", "Leases that the store gave", self.leased.clone());
+        registry.register("store_calls", "Questions to the store about limits", self.questions.clone());
+        registry.register("leases", "Leases that the store gave", self.leases.clone());
         registry.register("front_ends", "Front ends that share the limits", self.front_ends.clone());
         let help = "Messages whose usage was counted for no key, because too many keys were used";
         registry.register("unattributed_messages", help, self.unattributed.clone());
@@ -92,58 +92,62 @@ impl ServiceMetrics {
         registry.register("polls", help, self.polls.clone());
     }
 
-    pub(super) fn lookup(&self, outcome: LookupOutcome) {
+    pub(super) fn count_lookup(&self, outcome: LookupOutcome) {
         self.lookups.get_or_create_owned(&[("level", outcome.label())]).inc();
     }
 
-    pub(super) fn decided(&self, by: Decision) {
+    pub(super) fn count_decision(&self, by: Decision) {
         self.messages.get_or_create_owned(&[("by", by.label())]).inc();
     }
 
-    pub(super) fn called(&self, leased: bool) {
-        self.calls.inc();
+    /// Counts a question to the store about limits; `leased`: the store gave a lease.
+    pub(super) fn count_question(&self, leased: bool) {
+        self.questions.inc();
         if leased {
-            self.leased.inc();
+            self.leases.inc();
         }
     }
 
-    pub(super) fn share(&self, front_ends: u32) {
+    pub(super) fn set_front_ends(&self, front_ends: u32) {
         self.front_ends.set(front_ends.into());
     }
 
-    pub(super) fn unattributed(&self) {
+    /// Counts a message whose usage is counted for no key.
+    pub(super) fn count_unattributed(&self) {
         self.unattributed.inc();
     }
 
-    pub(super) fn unwritten(&self, keys: usize) {
+    /// Sets the number of keys whose usage is not written yet.
+    pub(super) fn set_unwritten(&self, keys: usize) {
         self.unwritten.set(i64::try_from(keys).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn polled(&self) {
+    /// Counts an answer of the database to a question for changes of keys.
+    pub(super) fn count_poll(&self) {
         self.polls.inc();
     }
 
-    /// Times that changes of keys were read from the database.
+    /// Number of times that changes of keys were read from the database.
     pub fn polls(&self) -> u64 {
         self.polls.get()
     }
 
-    /// Look-ups that ended so.
+    /// Number of look-ups with this outcome.
     pub fn lookups(&self, outcome: LookupOutcome) -> u64 {
         self.lookups.get_or_create_owned(&[("level", outcome.label())]).get()
     }
 
-    /// Messages that were decided so.
+    /// Number of messages with this decision.
     pub fn decisions(&self, by: Decision) -> u64 {
         self.messages.get_or_create_owned(&[("by", by.label())]).get()
     }
 
-    /// Questions to the store about limits.
+    /// Number of questions to the store about limits.
     pub fn store_calls(&self) -> u64 {
-        self.calls.get()
+        self.questions.get()
     }
 
-    /// Front ends that share the limits, as far as is known.
+    /// Number of front ends that share the limits, as far as this one knows.
     pub fn front_ends(&self) -> u32 {
         u32::try_from(self.front_ends.get()).unwrap_or(0)
     }
@@ -156,8 +160,8 @@ mod tests {
     #[test]
     fn labels_are_the_words_of_the_documentation() {
         let metrics = ServiceMetrics::default();
-        metrics.lookup(LookupOutcome::Memory);
-        metrics.decided(Decision::Fallback);
+        metrics.count_lookup(LookupOutcome::Memory);
+        metrics.count_decision(Decision::Fallback);
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let mut text = String::new();

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 
 use super::admin::{ClusterKeys, KeyPage, MAX_PAGE};
 use super::error::ClusterKeyError;
-use super::rows::{count, day};
+use super::rows::{from_bigint, to_integer};
 use super::search;
 
 /// Most days of a report.
@@ -25,11 +25,13 @@ const FRONT_ENDS: &str = "SELECT front_end, extract(epoch FROM now() - at)::bigi
 const STATE: &str = "SELECT current_setting('server_version'), pg_database_size(current_database()), \
     coalesce((SELECT number FROM service.keys ORDER BY number DESC LIMIT 1), 0)";
 
+/// The usage of one key by day.
 const KEY_DAYS: &str = "SELECT d.day, d.requests, d.weight, d.refused FROM service.usage_days d \
     JOIN service.keys k ON k.number = d.number WHERE k.id = $1 AND d.day > $2 ORDER BY d.day LIMIT $3";
+/// The usage of all keys by day.
 const DAYS: &str = "SELECT day, requests, weight, refused FROM service.usage_totals \
     WHERE day > $1 ORDER BY day LIMIT $2";
-// Namespaces are those of the method table, and a few labels.
+/// Requests of all keys by class: the namespaces of the method table and a few labels, so far fewer than 100.
 const CLASSES: &str =
     "SELECT class, requests FROM service.usage_class_totals ORDER BY requests DESC LIMIT 100";
 
@@ -53,7 +55,7 @@ pub struct DayUsage {
 pub struct ServiceUsage {
     /// By day; days without use are left out.
     pub days: Vec<DayUsage>,
-    /// Requests by namespace of their methods, since the first.
+    /// Requests of all days by namespace of their methods.
     pub classes: BTreeMap<String, u64>,
 }
 
@@ -61,7 +63,7 @@ pub struct ServiceUsage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FrontEndUsage {
-    /// The name, made anew at each start.
+    /// The name, a random one for each start of the front end.
     pub name: String,
     /// Seconds since it last wrote usage.
     pub(crate) seconds_ago: u64,
@@ -75,9 +77,9 @@ pub struct DatabaseReport {
     pub version: String,
     /// Size of the database, in bytes.
     pub bytes: u64,
-    /// The highest number of a key: so many keys were made at most.
+    /// The highest number of a key, which is at least the number of keys: a creation that failed may have used a number.
     pub keys: u64,
-    /// Time of the report's first statement, in microseconds.
+    /// Time that the report's first statement took, in microseconds.
     pub micros: u64,
     /// The front ends that wrote usage within a day, at most 100, the last one first.
     pub front_ends: Vec<FrontEndUsage>,
@@ -85,7 +87,7 @@ pub struct DatabaseReport {
 
 impl ClusterKeys {
     /// Keys whose name (whatever the case of its letters) or id begins with a text, at most [`MAX_PAGE`]; names first.
-    /// `after` is where a page said that the next one begins.
+    /// `after` is [`KeyPage::next`] of the page before; `None` for the first page.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -109,7 +111,7 @@ impl ClusterKeys {
     /// # Errors
     /// The database cannot be read.
     pub async fn usage(&self, id: &str, days: u32) -> Result<Vec<DayUsage>, ClusterKeyError> {
-        let (first, most) = range(days);
+        let (first, most) = day_range(days);
         let rows = self.connection.run(async |client| {
             let values = [(&id as _, Type::TEXT), (&first as _, Type::INT4), (&most as _, Type::INT8)];
             Ok(client.query_typed(KEY_DAYS, &values).await?)
@@ -122,14 +124,14 @@ impl ClusterKeys {
     /// # Errors
     /// The database cannot be read.
     pub async fn service_usage(&self, days: u32) -> Result<ServiceUsage, ClusterKeyError> {
-        let (first, most) = range(days);
+        let (first, most) = day_range(days);
         let rows = self.connection.run(async |client| {
             let values = [(&first as _, Type::INT4), (&most as _, Type::INT8)];
             let days = client.query_typed(DAYS, &values).await?;
             Ok((days, client.query_typed(CLASSES, &[]).await?))
         });
         let (days, classes) = rows.await?;
-        let class = |row: &Row| Ok((row.try_get(0)?, count(row.try_get(1)?)));
+        let class = |row: &Row| Ok((row.try_get(0)?, from_bigint(row.try_get(1)?)));
         Ok(ServiceUsage {
             days: days.iter().map(day_usage).collect::<Result<_, _>>()?,
             classes: classes.iter().map(class).collect::<Result<_, ClusterKeyError>>()?,
@@ -148,29 +150,30 @@ impl ClusterKeys {
             Ok((state, micros, client.query_typed(FRONT_ENDS, &[]).await?))
         });
         let (state, micros, front_ends) = read.await?;
-        let front_end =
-            |row: &Row| Ok(FrontEndUsage { name: row.try_get(0)?, seconds_ago: count(row.try_get(1)?) });
+        let front_end = |row: &Row| {
+            Ok(FrontEndUsage { name: row.try_get(0)?, seconds_ago: from_bigint(row.try_get(1)?) })
+        };
         Ok(DatabaseReport {
             version: state.try_get(0)?,
-            bytes: count(state.try_get(1)?),
-            keys: count(state.try_get::<_, i32>(2)?.into()),
+            bytes: from_bigint(state.try_get(1)?),
+            keys: from_bigint(state.try_get::<_, i32>(2)?.into()),
             micros,
             front_ends: front_ends.iter().map(front_end).collect::<Result<_, ClusterKeyError>>()?,
         })
     }
 }
 
-/// The day before the first of the last days, and their number.
-fn range(days: u32) -> (i32, i64) {
+/// The day before the first one of the last `days`, in days since 1970, and the number of days.
+fn day_range(days: u32) -> (i32, i64) {
     let days = days.clamp(1, MAX_DAYS);
-    (day((unix_time() / DAY).saturating_sub(days.into())), days.into())
+    (to_integer((unix_time() / DAY).saturating_sub(days.into())), days.into())
 }
 
 fn day_usage(row: &Row) -> Result<DayUsage, ClusterKeyError> {
     Ok(DayUsage {
-        day: count(row.try_get::<_, i32>(0)?.into()),
-        requests: count(row.try_get(1)?),
-        weight: count(row.try_get(2)?),
-        refused: count(row.try_get(3)?),
+        day: from_bigint(row.try_get::<_, i32>(0)?.into()),
+        requests: from_bigint(row.try_get(1)?),
+        weight: from_bigint(row.try_get(2)?),
+        refused: from_bigint(row.try_get(3)?),
     })
 }

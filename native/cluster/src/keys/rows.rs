@@ -1,4 +1,4 @@
-//! Keys as rows of PostgreSQL.
+//! Reads keys and their usage from rows of PostgreSQL, in the tables of the schema `service`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::error::ClusterKeyError;
 
-/// The columns of a key, in the order of [`record`].
+/// The columns of a key, in the order in which [`read_key`] reads them.
 const COLUMNS: &str = "k.id, k.number, k.name, k.hash, k.created, k.revoked, k.rules::text, k.revision";
 
 /// A key with the revision of its last change.
@@ -20,31 +20,32 @@ pub(super) struct VersionedKey {
     pub(super) revision: i64,
 }
 
-/// A count as the database holds it.
+/// Converts a count or a time to a `bigint`; a number of 2^63 or more becomes the largest `bigint`.
 pub(super) fn to_bigint(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-pub(super) fn count(number: i64) -> u64 {
+/// Converts a `bigint` that is never negative; a negative one becomes 0.
+pub(super) fn from_bigint(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
 /// Reads a row with [`COLUMNS`].
-fn record(row: &Row) -> Result<VersionedKey, ClusterKeyError> {
+fn read_key(row: &Row) -> Result<VersionedKey, ClusterKeyError> {
     let id: String = row.try_get(0)?;
     let damaged = |what| ClusterKeyError::Damaged { what, id: id.clone() };
     let number = u32::try_from(row.try_get::<_, i32>(1)?).map_err(|_| damaged("the number"))?;
     let hash = B256::try_from(row.try_get::<_, &[u8]>(3)?).map_err(|_| damaged("the hash"))?;
     let rules = serde_json::from_str(row.try_get(6)?).map_err(|_| damaged("the rules"))?;
-    let created = count(row.try_get(4)?);
-    let revoked = row.try_get::<_, Option<i64>>(5)?.map(count);
+    let created = from_bigint(row.try_get(4)?);
+    let revoked = row.try_get::<_, Option<i64>>(5)?.map(from_bigint);
     let (name, revision) = (row.try_get(2)?, row.try_get(7)?);
     Ok(VersionedKey { record: KeyRecord { id, number, name, hash, created, revoked, rules }, revision })
 }
 
-/// Reads rows. One that is damaged is left out, so that it makes no other key unknown.
+/// Reads rows, and leaves damaged ones out: one damaged row must not make the other keys unavailable.
 fn readable(rows: &[Row]) -> Vec<VersionedKey> {
-    let read = |row| record(row).inspect_err(|error| warn!("a key is left out: {error}"));
+    let read = |row| read_key(row).inspect_err(|error| warn!("a key is left out: {error}"));
     rows.iter().filter_map(|row| read(row).ok()).collect()
 }
 
@@ -61,22 +62,25 @@ pub(super) async fn lock(
 ) -> Result<Option<VersionedKey>, ClusterKeyError> {
     let query = format!("SELECT {COLUMNS} FROM service.keys k WHERE k.id = $1 FOR UPDATE");
     let rows = transaction.query_typed(&query, &[(&id, Type::TEXT)]).await?;
-    rows.first().map(record).transpose()
+    rows.first().map(read_key).transpose()
 }
 
+/// The revision of the last change of any key.
 pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
     Ok(client.query_typed_one("SELECT revision FROM service.state", &[]).await?.try_get(0)?)
 }
 
+/// Keys that have changed.
 pub(super) struct Changed {
     /// The changed keys whose rows can be read, in order.
     pub(super) keys: Vec<VersionedKey>,
+    /// The ids of all changed keys, those with damaged rows included.
     pub(super) ids: Vec<String>,
-    /// The revision of the last one.
+    /// The revision of the last change; `None` if there is none.
     pub(super) last: Option<i64>,
 }
 
-/// The first keys that were changed after a revision.
+/// The first keys that were changed after a revision, at most `most`, in the order of their revisions.
 pub(super) async fn changes(client: &Client, after: i64, most: i64) -> Result<Changed, ClusterKeyError> {
     let query =
         format!("SELECT {COLUMNS} FROM service.keys k WHERE k.revision > $1 ORDER BY k.revision LIMIT $2");
@@ -86,7 +90,7 @@ pub(super) async fn changes(client: &Client, after: i64, most: i64) -> Result<Ch
     Ok(Changed { keys: readable(&rows), ids, last })
 }
 
-/// Keys with a number above `after`, with what they were used for, in order.
+/// Keys with a number above `after`, at most `most`, with their usage, in ascending order. `today` is in days since 1970.
 pub(super) async fn page(
     client: &Client,
     after: i32,
@@ -97,7 +101,8 @@ pub(super) async fn page(
     select(client, condition, "k.number", &[(&after, Type::INT4), (&most, Type::INT8)], today).await
 }
 
-/// Keys with what they were used for: those that a condition on `k` with an order and a limit chooses, in that order.
+/// The keys that `condition` chooses, with their usage. `condition` is an SQL text about the keys `k` from `WHERE` on, with
+/// `ORDER BY` and `LIMIT`; `order` repeats its order, which a join does not preserve.
 pub(super) async fn select(
     client: &Client,
     condition: &str,
@@ -110,8 +115,8 @@ pub(super) async fn select(
     rows.iter().map(|row| read_used(row, today)).collect()
 }
 
-/// One key with what it was used for.
-pub(super) async fn one(
+/// The key with this id and its usage.
+pub(super) async fn with_id(
     client: &tokio_postgres::Transaction<'_>,
     id: &str,
     today: u64,
@@ -121,14 +126,15 @@ pub(super) async fn one(
     rows.first().map(|row| read_used(row, today)).transpose()
 }
 
-/// A day as the database holds it.
-pub(super) fn day(day: u64) -> i32 {
+/// Converts a day (in days since 1970) to an `integer`.
+pub(super) fn to_integer(day: u64) -> i32 {
     i32::try_from(day).unwrap_or(i32::MAX)
 }
 
-/// Keys are chosen first: joined with all usage, a page in the middle of a million keys would read half of it.
+/// The statement that reads keys with their usage. The keys are chosen in a subquery: if all keys were joined with all usage
+/// first, a page in the middle of a million keys would read half of the usage.
 fn with_usage(condition: &str, today: u64) -> String {
-    let today = day(today);
+    let today = to_integer(today);
     format!(
         "SELECT {COLUMNS}, coalesce(u.requests, 0), coalesce(u.weight, 0), coalesce(u.refused, 0), \
          coalesce(d.requests, 0), \
@@ -138,19 +144,20 @@ fn with_usage(condition: &str, today: u64) -> String {
     )
 }
 
+/// Reads a row of [`with_usage`]: the columns from 8 on follow those of the key.
 fn read_used(row: &Row, today: u64) -> Result<(KeyRecord, KeyUsage), ClusterKeyError> {
-    let record = record(row)?.record;
+    let record = read_key(row)?.record;
     let damaged = |_| ClusterKeyError::Damaged { what: "the usage", id: record.id.clone() };
     let classes: Option<&str> = row.try_get(12)?;
     let classes: BTreeMap<String, u64> =
         classes.map(serde_json::from_str).transpose().map_err(damaged)?.unwrap_or_default();
     let usage = KeyUsage {
-        requests: count(row.try_get(8)?),
-        weight: count(row.try_get(9)?),
-        refused: count(row.try_get(10)?),
+        requests: from_bigint(row.try_get(8)?),
+        weight: from_bigint(row.try_get(9)?),
+        refused: from_bigint(row.try_get(10)?),
         classes,
         day: today,
-        today: count(row.try_get(11)?),
+        today: from_bigint(row.try_get(11)?),
     };
     Ok((record, usage))
 }

@@ -1,5 +1,5 @@
-//! Keys found by the beginning of their names and ids, page by page. No page reads more than its own rows, apart from
-//! keys whose name and id both begin with the text.
+//! Finds keys by the beginning of their names and ids, page by page. A page reads only its own rows, and those of keys whose
+//! name and id both begin with the text.
 
 use rootlight_server::keys::{KeyRecord, KeyUsage, is_id};
 use tokio_postgres::Client;
@@ -8,26 +8,26 @@ use tokio_postgres::types::Type;
 use super::error::ClusterKeyError;
 use super::rows::{self, to_bigint};
 
-/// Longest text that is searched for, in bytes: that of a name.
+/// Longest text that is searched for, in bytes: that of the longest name.
 const MAX_TEXT: usize = 200;
 
-/// Follows every text that begins with another one, if it is added to that one.
+/// The highest character. A text with this one added comes after all texts that begin with the text.
 const LAST: char = '\u{10FFFF}';
 
-/// The names that begin with $1, which ends with [`LAST`] as $2.
+/// The condition that a name begins with the text $1; $2 is the text with [`LAST`] added.
 const NAMED: &str = "lower(k.name) COLLATE \"C\" >= lower($1) COLLATE \"C\" \
     AND lower(k.name) COLLATE \"C\" < lower($2) COLLATE \"C\"";
 
-/// Where a page begins: names are listed first, then ids whose names do not begin so.
+/// Where a page begins: keys found by their names come first, then keys found only by their ids.
 enum PageStart<'a> {
-    /// After the key with this id; `None` for the first.
+    /// Among the names, after the key with this id; `None` for the first.
     Names(Option<&'a str>),
-    /// The same.
+    /// Among the ids, after this id; `None` for the first.
     Ids(Option<&'a str>),
 }
 
-/// Reads the place that an earlier page gave. One that no page gives is a place of no key.
-fn part(cursor: Option<&str>) -> Option<PageStart<'_>> {
+/// Reads where the page before ended: `name.ID` or `id.ID`. `None` for a text that no page returns.
+fn parse_cursor(cursor: Option<&str>) -> Option<PageStart<'_>> {
     let Some(cursor) = cursor else { return Some(PageStart::Names(None)) };
     let (kind, id) = cursor.split_once('.')?;
     match kind {
@@ -37,12 +37,12 @@ fn part(cursor: Option<&str>) -> Option<PageStart<'_>> {
     }
 }
 
-/// Whether an id may begin so.
+/// Whether an id may begin with this text: ids have 8 letters of base32, in lower case.
 fn begins_id(text: &str) -> bool {
     text.len() <= 8 && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
 }
 
-/// The keys of a page, and the place at which the next one begins.
+/// The keys of a page, and the cursor of the next page; `None` on the last one. `today` is in days since 1970.
 pub(super) async fn search(
     client: &Client,
     text: &str,
@@ -52,19 +52,19 @@ pub(super) async fn search(
 ) -> Result<(Vec<(KeyRecord, KeyUsage)>, Option<String>), ClusterKeyError> {
     let (mut found, mut next) = (Vec::new(), None);
     let usable = text.len() <= MAX_TEXT && !text.chars().any(char::is_control);
-    let Some(part) = part(cursor).filter(|_| usable) else { return Ok((found, next)) };
-    let ids_after = match part {
+    let Some(start) = parse_cursor(cursor).filter(|_| usable) else { return Ok((found, next)) };
+    let ids_after = match start {
         PageStart::Ids(after) => after,
         PageStart::Names(after) => {
-            // One more tells whether there is a further page.
+            // One key more shows whether there is a further page.
             found = names(client, text, after, most.saturating_add(1), today).await?;
             None
         }
     };
     let named = found.len();
     if named <= most && begins_id(text) {
-        let room = most.saturating_add(1).saturating_sub(named);
-        found.extend(ids(client, text, ids_after, room, today).await?);
+        let rest = most.saturating_add(1).saturating_sub(named);
+        found.extend(ids(client, text, ids_after, rest, today).await?);
     }
     if found.len() > most {
         found.truncate(most);
@@ -74,6 +74,7 @@ pub(super) async fn search(
     Ok((found, next))
 }
 
+/// Keys whose names begin with a text, by name and then by number.
 async fn names(
     client: &Client,
     text: &str,
@@ -83,7 +84,7 @@ async fn names(
 ) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let end = format!("{text}{LAST}");
     let (after_name, after_number) = match after {
-        // Where the names begin, not before: the database begins to read at this place.
+        // The text itself is the lowest name, so the database begins to read the index there. Numbers of keys begin at 1.
         None => (text.to_owned(), 0),
         Some(id) => {
             let query = "SELECT name, number FROM service.keys WHERE id = $1";
@@ -113,6 +114,7 @@ async fn names(
     .await
 }
 
+/// Keys whose ids, but not names, begin with a text, by id.
 async fn ids(
     client: &Client,
     text: &str,

@@ -1,4 +1,5 @@
-//! The usage of keys: counted in the front end, and added up in PostgreSQL every few seconds, exactly once.
+//! The usage of keys: counted in the front end, and added to the sums in PostgreSQL every few seconds. Each chunk of usage has a
+//! number, by which the database adds it only once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,45 +13,50 @@ use tracing::warn;
 use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
 use super::metrics::ServiceMetrics;
-use super::rows::{day, to_bigint};
+use super::rows::{to_bigint, to_integer};
 
-/// Most keys and days whose usage is kept until it is written. What comes beyond is counted for no key.
+/// Most pairs of day and key whose usage is kept until it is written. Usage of further keys is counted for [`NO_KEY`].
 const MAX_ENTRIES: usize = 100_000;
 
-/// Keys and days of one transaction: few enough that a slow database writes them in the time that it has, and that others
-/// do not wait long for the rows of the sums.
-const CHUNK: usize = 2_000;
+/// Most pairs of day and key in one transaction: few enough that a slow database writes them within the time limit, and that
+/// other front ends do not wait long for the rows of the sums.
+const CHUNK_ENTRIES: usize = 2_000;
 
-/// The number of the key that stands for none.
+/// The number that stands for no key; numbers of keys begin at 1.
 const NO_KEY: u32 = 0;
 
-/// The same for the database.
-const NO_NUMBER: i32 = 0;
+/// [`NO_KEY`] as the database's type.
+const NO_KEY_INTEGER: i32 = 0;
 
-/// Days after which the last flush of a front end that is gone is forgotten.
+/// Forgets front ends that have written no usage for 7 days.
 const FORGET: &str = "DELETE FROM service.flushes WHERE at < now() - interval '7 days'";
 
-/// Notes a flush, unless it was noted before.
+/// Notes the number of a chunk, unless it or a higher one was noted before.
 const NOTE: &str = "INSERT INTO service.flushes AS f (front_end, flush) VALUES ($1, $2) \
     ON CONFLICT (front_end) DO UPDATE SET flush = excluded.flush, at = now() WHERE f.flush < excluded.flush";
 
-// Rows are added in the order of their numbers, so that two front ends never wait for each other in a circle.
+/// Adds usage to the sums of keys: number of the key, requests, weight, refused messages. Rows are locked in the order of their
+/// numbers, so that two front ends never wait for each other in a circle.
 const ADD: &str = "INSERT INTO service.usage AS u (number, requests, weight, refused) \
     SELECT n, sum(r), sum(w), sum(x) FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(n, r, w, x) \
     GROUP BY n ORDER BY n ON CONFLICT (number) DO UPDATE SET requests = u.requests + excluded.requests, \
     weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+/// Adds usage to the sums of keys by day.
 const ADD_DAYS: &str = "INSERT INTO service.usage_days AS u (day, number, requests, weight, refused) \
     SELECT d, n, sum(r), sum(w), sum(x) FROM unnest($5::int4[], $1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, n, r, w, x) \
     GROUP BY n, d ORDER BY n, d ON CONFLICT (number, day) DO UPDATE SET requests = u.requests + excluded.requests, \
     weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+/// Adds requests to the sums of keys by class.
 const ADD_CLASSES: &str = "INSERT INTO service.usage_classes AS u (number, class, requests) \
     SELECT n, c, sum(r) FROM unnest($1::int4[], $2::text[], $3::int8[]) AS t(n, c, r) \
     GROUP BY n, c ORDER BY n, c ON CONFLICT (number, class) DO UPDATE SET requests = u.requests + excluded.requests";
-// Sums of all keys come last: front ends wait for each other at these few rows, until the end of the transaction.
+/// Adds usage to the sums of all keys by day. These sums come last: front ends wait for each other at their few rows, until
+/// the end of the transaction.
 const ADD_TOTALS: &str = "INSERT INTO service.usage_totals AS u (day, requests, weight, refused) \
     SELECT d, sum(r), sum(w), sum(x) FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[]) AS t(d, r, w, x) \
     GROUP BY d ORDER BY d ON CONFLICT (day) DO UPDATE SET requests = u.requests + excluded.requests, \
     weight = u.weight + excluded.weight, refused = u.refused + excluded.refused";
+/// Adds requests to the sums of all keys by class.
 const ADD_CLASS_TOTALS: &str = "INSERT INTO service.usage_class_totals AS u (class, requests) \
     SELECT c, sum(r) FROM unnest($1::text[], $2::int8[]) AS t(c, r) \
     GROUP BY c ORDER BY c ON CONFLICT (class) DO UPDATE SET requests = u.requests + excluded.requests";
@@ -60,12 +66,16 @@ const ADD_CLASS_TOTALS: &str = "INSERT INTO service.usage_class_totals AS u (cla
 struct DayUse {
     requests: u64,
     weight: u64,
+    /// Refused messages.
     refused: u64,
+    /// Requests by namespace of their methods.
     classes: Vec<(&'static str, u64)>,
 }
 
+/// Usage by day (in days since 1970) and number of the key.
 type Entries = HashMap<(u64, u32), DayUse>;
 
+/// The entries of one transaction.
 type UsageChunk = Vec<((u64, u32), DayUse)>;
 
 /// Usage that is being written.
@@ -73,14 +83,15 @@ type UsageChunk = Vec<((u64, u32), DayUse)>;
 struct Writing {
     /// The number of the last chunk that was written, or is known to be.
     written: i64,
-    /// The next chunk is the last one. It stays the same until it is known to be written.
+    /// The chunks that are left; the last one is written next. It does not change until it is known to be written.
     chunks: Vec<UsageChunk>,
 }
 
 /// The usage that a front end has counted.
 pub(super) struct UsageBook {
-    /// The name of the front end, which no other one has or had.
+    /// The name of the front end, which no other front end has or had.
     front_end: String,
+    /// What is counted since the last flush.
     counting: Mutex<Entries>,
     writing: tokio::sync::Mutex<Writing>,
     metrics: ServiceMetrics,
@@ -95,12 +106,13 @@ impl UsageBook {
         self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a message of the key with this number. It was refused by a limit if it was not admitted.
     pub(super) fn count(&self, number: u32, charge: &Charge, admitted: bool) {
         let today = unix_time() / DAY;
         let mut counting = self.counting();
         let full = counting.len() >= MAX_ENTRIES && !counting.contains_key(&(today, number));
         if full {
-            self.metrics.unattributed();
+            self.metrics.count_unattributed();
         }
         let used = counting.entry((today, if full { NO_KEY } else { number })).or_default();
         if admitted { used.add(charge) } else { used.refused = used.refused.saturating_add(1) }
@@ -115,38 +127,40 @@ impl UsageBook {
         self.write(connection, &mut writing).await
     }
 
+    /// Writes the chunks that are left.
     async fn write(&self, connection: &LazyConnection, writing: &mut Writing) -> Result<(), ClusterKeyError> {
-        self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
+        self.metrics.set_unwritten(writing.chunks.iter().map(Vec::len).sum());
         while let Some(chunk) = writing.chunks.last() {
             let number = writing.written.saturating_add(1);
-            match connection.run(async |client| self.write_by(client, number, chunk).await).await {
+            match connection.run(async |client| self.write_chunk(client, number, chunk).await).await {
                 Ok(()) => {
                     writing.written = number;
                     writing.chunks.pop();
                 }
-                // Nothing of the chunk was written. What the database takes of it is.
+                // Nothing of the chunk was written. Its parts are written one by one, without the values that the database refuses.
                 Err(error) if error.is_about_values() => self.divide(&mut writing.chunks, &error),
                 Err(error) => return Err(error),
             }
-            self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
+            self.metrics.set_unwritten(writing.chunks.iter().map(Vec::len).sum());
         }
         Ok(())
     }
 
-    /// Divides the next chunk, which has a value that the database does not take. If that is all of it, it is dropped.
+    /// Halves the next chunk, which has a value that the database refuses. If the chunk has one entry, it is dropped.
     fn divide(&self, chunks: &mut Vec<UsageChunk>, error: &ClusterKeyError) {
         let Some(mut chunk) = chunks.pop() else { return };
         let rest = chunk.split_off(chunk.len() / 2);
         match (chunk.is_empty(), rest.first()) {
             (true, Some(((day, number), _))) => {
                 warn!("the usage of key number {number} on day {day} is lost: {error}");
-                self.metrics.unattributed();
+                self.metrics.count_unattributed();
             }
             _ => chunks.extend([chunk, rest]),
         }
     }
 
-    async fn write_by(
+    /// Writes a chunk in one transaction, unless a chunk of this number was written.
+    async fn write_chunk(
         &self,
         client: &mut Client,
         number: i64,
@@ -156,7 +170,7 @@ impl UsageBook {
         let noted =
             transaction.execute_typed(NOTE, &[(&self.front_end, Type::TEXT), (&number, Type::INT8)]).await?;
         if noted == 0 {
-            // This report was written before, and the database's answer got lost.
+            // The chunk was written before, and the answer of the database was lost.
             return Ok(transaction.rollback().await?);
         }
         Columns::of(chunk).add(&transaction).await?;
@@ -165,16 +179,17 @@ impl UsageBook {
     }
 }
 
-/// Divides usage among transactions.
+/// Divides usage into chunks.
 fn chunks(entries: Entries) -> Vec<UsageChunk> {
     let mut entries = entries.into_iter().peekable();
     let mut chunks = Vec::new();
     while entries.peek().is_some() {
-        chunks.push(entries.by_ref().take(CHUNK).collect());
+        chunks.push(entries.by_ref().take(CHUNK_ENTRIES).collect());
     }
     chunks
 }
 
+/// The columns of a chunk, as arrays for the statements above.
 #[derive(Default)]
 struct Columns {
     days: Vec<i32>,
@@ -182,8 +197,8 @@ struct Columns {
     requests: Vec<i64>,
     weights: Vec<i64>,
     refused: Vec<i64>,
-    /// The keys of [`Self::classes`].
-    of: Vec<i32>,
+    /// The key, the class and the requests of each pair of key and class.
+    class_numbers: Vec<i32>,
     classes: Vec<&'static str>,
     counts: Vec<i64>,
 }
@@ -191,16 +206,16 @@ struct Columns {
 impl Columns {
     fn of(chunk: &[((u64, u32), DayUse)]) -> Self {
         let mut columns = Self::default();
-        for ((on, number), used) in chunk {
-            // No key has a number that the column cannot hold.
-            let number = i32::try_from(*number).unwrap_or(NO_NUMBER);
-            columns.days.push(day(*on));
+        for ((day, number), used) in chunk {
+            // Never happens: no key has a number that the column cannot hold.
+            let number = i32::try_from(*number).unwrap_or(NO_KEY_INTEGER);
+            columns.days.push(to_integer(*day));
             columns.numbers.push(number);
             columns.requests.push(to_bigint(used.requests));
             columns.weights.push(to_bigint(used.weight));
             columns.refused.push(to_bigint(used.refused));
             for (class, count) in &used.classes {
-                columns.of.push(number);
+                columns.class_numbers.push(number);
                 columns.classes.push(*class);
                 columns.counts.push(to_bigint(*count));
             }
@@ -209,7 +224,7 @@ impl Columns {
     }
 
     async fn add(&self, transaction: &Transaction<'_>) -> Result<(), ClusterKeyError> {
-        let Self { days, numbers, requests, weights, refused, of, classes, counts } = self;
+        let Self { days, numbers, requests, weights, refused, class_numbers, classes, counts } = self;
         let (integers, longs, texts) = (Type::INT4_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY);
         let by_key: [(&(dyn ToSql + Sync), Type); 5] = [
             (numbers, integers.clone()),
@@ -218,11 +233,12 @@ impl Columns {
             (refused, longs.clone()),
             (days, integers.clone()),
         ];
+        // All but the days.
         let (first, _) = by_key.split_at(4);
         transaction.execute_typed(ADD, first).await?;
         transaction.execute_typed(ADD_DAYS, &by_key).await?;
         let by_class: [(&(dyn ToSql + Sync), Type); 3] =
-            [(of, integers.clone()), (classes, texts.clone()), (counts, longs.clone())];
+            [(class_numbers, integers.clone()), (classes, texts.clone()), (counts, longs.clone())];
         transaction.execute_typed(ADD_CLASSES, &by_class).await?;
         let by_day: [(&(dyn ToSql + Sync), Type); 4] =
             [(days, integers), (requests, longs.clone()), (weights, longs.clone()), (refused, longs.clone())];
