@@ -1,5 +1,6 @@
-//! One service on many machines: the index in PostgreSQL ([`rootlight_index`]) is loaded from upstreams; front ends share a
-//! store ([`store`]), and keys with their limits ([`keys`]).
+//! One service on many machines. [`ChainSource`] gives the blocks of upstreams to the loader of the index in PostgreSQL
+//! ([`rootlight_index`]), and [`IndexSource`] answers from that index. Front ends ([`serve`]) share a store ([`store`]), and
+//! keys with their limits ([`keys`]).
 
 mod answers;
 pub mod keys;

@@ -1,4 +1,4 @@
-//! Metrics of an indexer, in the text format of Prometheus.
+//! Metrics of an indexer (`rootlight index`), in the text format of Prometheus.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rootlight_index::LoadEvent;
 use rootlight_server::metrics::{self, registered};
 use tokio::net::TcpListener;
 
-/// What an indexer has done.
+/// Counters of an indexer, which the reports of its loader change.
 #[derive(Debug)]
 pub struct IndexMetrics {
     registry: Registry,
@@ -53,29 +53,30 @@ impl Default for IndexMetrics {
     }
 }
 
-fn whole(number: u64) -> i64 {
+/// Converts a number to the type of gauges.
+fn to_gauge(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 impl IndexMetrics {
-    /// Counts what a loader reports.
+    /// Counts a report of a loader.
     pub fn count(&self, event: &LoadEvent) {
         match event {
             LoadEvent::Opened => drop(self.sessions.inc()),
-            LoadEvent::Planned { missing, .. } => drop(self.missing.set(whole(*missing))),
+            LoadEvent::Planned { missing, .. } => drop(self.missing.set(to_gauge(*missing))),
             LoadEvent::Stored { blocks, logs, removed } => {
                 self.blocks.inc_by(*blocks);
                 self.logs.inc_by(*logs);
                 self.removed.inc_by(*removed);
-                let left = self.missing.get().saturating_sub(whole(*blocks)).max(0);
+                let left = self.missing.get().saturating_sub(to_gauge(*blocks)).max(0);
                 self.missing.set(left);
             }
-            LoadEvent::TracesPlanned(missing) => drop(self.untraced.set(whole(*missing))),
+            LoadEvent::TracesPlanned(missing) => drop(self.untraced.set(to_gauge(*missing))),
             LoadEvent::Traced(blocks) => {
                 self.traced.inc_by(*blocks);
-                self.untraced.set(self.untraced.get().saturating_sub(whole(*blocks)).max(0));
+                self.untraced.set(self.untraced.get().saturating_sub(to_gauge(*blocks)).max(0));
             }
-            LoadEvent::AtHead(number) => drop(self.head.set(whole(*number))),
+            LoadEvent::AtHead(number) => drop(self.head.set(to_gauge(*number))),
             _ => {}
         }
     }
@@ -83,7 +84,7 @@ impl IndexMetrics {
     /// The metrics as text.
     ///
     /// # Errors
-    /// None in practice: writing to a text does not fail.
+    /// None in practice: writing to a `String` does not fail.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;

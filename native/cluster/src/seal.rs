@@ -1,9 +1,9 @@
-//! Values that front ends keep in the store for each other.
+//! Authenticates the values that front ends put into the store for each other.
 //!
-//! The store is shared and holds nothing secret. Whoever can write to it must not be able to put words into the mouth of a
-//! front end, so each value has a code that only front ends can make: Keccak-256 of a common secret, the place of the
-//! value and the value. Keccak needs no further construction for that (it is a sponge: a code of a prefix says nothing
-//! about a longer text).
+//! Other programs may be able to write to the store, and must not be able to forge a value of a front end. So each value begins
+//! with a code of 32 bytes that only front ends can make: Keccak-256 of a common secret, the value's key in the store (with its
+//! length) and the value. Values are not encrypted. Keccak needs no construction such as HMAC for this, because it is a
+//! sponge: the code of a text does not reveal the codes of longer texts that begin with it.
 
 use alloy_primitives::{B256, Keccak256};
 use subtle::ConstantTimeEq as _;
@@ -26,6 +26,7 @@ impl Seal {
         Self { secret }
     }
 
+    /// The code of a value at a key of the store.
     fn code(&self, store_key: &str, value: &[u8]) -> B256 {
         let mut hasher = Keccak256::new();
         hasher.update(self.secret);
@@ -35,11 +36,12 @@ impl Seal {
         hasher.finalize()
     }
 
+    /// The value with its code before it.
     pub(crate) fn seal(&self, store_key: &str, value: &[u8]) -> Vec<u8> {
         [self.code(store_key, value).as_slice(), value].concat()
     }
 
-    /// The value of a sealed one; `None` if no front end has put it at this key.
+    /// The value without its code; `None` if no front end has sealed it for this key.
     pub(crate) fn unseal<'a>(&self, store_key: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
         let (code, value) = sealed.split_first_chunk::<32>()?;
         bool::from(code.ct_eq(&self.code(store_key, value).0)).then_some(value)

@@ -1,4 +1,5 @@
-//! Blocks for the index: a light client proves which blocks are on the chain, and upstreams give their contents.
+//! The source of blocks for the loader of the index: a light client proves which blocks are on the chain, and its upstreams give
+//! the contents of the blocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +19,19 @@ use tracing::debug;
 
 use super::uncles_and_traces::{self, TracesFailure, add_traces};
 
-/// Number of tries of all upstreams before the loader is told.
-const TRIES: u32 = 3;
+/// Number of times that all upstreams are asked before the loader gets an error.
+const MAX_ATTEMPTS: u32 = 3;
 
-/// Pause between two tries.
+/// Pause before all upstreams are asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A chain whose headers a light client proves, as far as they are not older than its start.
+/// Blocks of a chain. The light client proves headers from its start on; for older blocks only the upstream states that they are
+/// on the chain.
 pub struct ChainSource {
     light: LightService,
     upstreams: Vec<SharedUpstream>,
     network: Arc<Network>,
+    /// Whether blocks are returned with their traces.
     traces: bool,
 }
 
@@ -58,28 +61,29 @@ enum BlockFailure {
 }
 
 impl ChainSource {
-    /// Uses the upstreams of a light client that follows them.
+    /// `upstreams` are those that the light client follows.
     #[must_use]
     pub fn new(light: LightService, upstreams: Vec<SharedUpstream>, network: Arc<Network>) -> Self {
         Self { light, upstreams, network, traces: false }
     }
 
-    /// The same, with the traces of each block, which an upstream's `trace_block` gives. Nothing proves them.
+    /// Adds the traces of each block, which come from the upstream's method `trace_block`. No header commits to traces, so they are
+    /// not proven.
     #[must_use]
     pub const fn with_traces(mut self) -> Self {
         self.traces = true;
         self
     }
 
-    /// The blocks, from the first upstream that gives them.
-    async fn of_any(&self, first: u64, last: u64) -> Result<Vec<SourceBlock>, SourceError> {
+    /// The blocks from the first upstream that gives them.
+    async fn of_any_upstream(&self, first: u64, last: u64) -> Result<Vec<SourceBlock>, SourceError> {
         let mut failure = None;
-        for attempt in 0..TRIES {
+        for attempt in 0..MAX_ATTEMPTS {
             if attempt > 0 {
                 tokio::time::sleep(PAUSE).await;
             }
             for upstream in &self.upstreams {
-                match self.windows(upstream, first, last).await {
+                match self.of_upstream(upstream, first, last).await {
                     Ok(blocks) => return Ok(blocks),
                     Err(error) => {
                         debug!("{}: {error}", upstream.name());
@@ -91,8 +95,9 @@ impl ChainSource {
         Err(SourceError::Transient(failure.unwrap_or_else(|| "no upstream is asked".into())))
     }
 
-    /// The blocks of one upstream. Windows are fetched at the same time.
-    async fn windows(
+    /// The blocks of one upstream, at least one. They are divided into windows (of [`WINDOW`] blocks), which are fetched at the same
+    /// time.
+    async fn of_upstream(
         &self,
         upstream: &SharedUpstream,
         first: u64,
@@ -102,16 +107,17 @@ impl ChainSource {
         let windows =
             steps.map(|from| self.window(upstream, from, last.min(from.saturating_add(WINDOW - 1))));
         let blocks: Vec<SourceBlock> = try_join_all(windows).await?.into_iter().flatten().collect();
-        // A window that the upstream has not whole ends the answer.
-        let follow = |(block, number): &(SourceBlock, u64)| block.block.header().number == *number;
+        // The first missing block ends the answer.
+        let is_next = |(block, number): &(SourceBlock, u64)| block.block.header().number == *number;
         let blocks: Vec<_> =
-            blocks.into_iter().zip(first..).take_while(follow).map(|(block, _)| block).collect();
+            blocks.into_iter().zip(first..).take_while(is_next).map(|(block, _)| block).collect();
         if blocks.is_empty() {
             return Err(BlockFailure::Absent(first));
         }
         if self.traces { Ok(add_traces(&**upstream, blocks).await?) } else { Ok(blocks) }
     }
 
+    /// The checked blocks of a window, without traces.
     async fn window(
         &self,
         upstream: &SharedUpstream,
@@ -120,22 +126,22 @@ impl ChainSource {
     ) -> Result<Vec<SourceBlock>, BlockFailure> {
         let bodies = fetch_bodies(&**upstream, &self.network, first, last).await?;
         let mut proofs = Vec::new();
-        let mut named = Vec::new();
+        let mut uncle_hashes = Vec::new();
         for (header, _, hashes) in &bodies {
             proofs.push(self.proof(header)?);
-            named.push((header.hash(), hashes.clone()));
+            uncle_hashes.push((header.hash(), hashes.clone()));
         }
-        let uncles = uncles_and_traces::uncles(&**upstream, &self.network, &named).await;
+        let uncles = uncles_and_traces::uncles(&**upstream, &self.network, &uncle_hashes).await;
         let bodies: Vec<_> =
             bodies.into_iter().map(|(header, transactions, _)| (header, transactions)).collect();
-        let hashes: Vec<B256> =
+        let transaction_hashes: Vec<B256> =
             bodies.iter().flat_map(|(_, transactions)| transactions).map(Transaction::hash).collect();
-        let answers = ask(&**upstream, "eth_getTransactionReceipt", &hashes).await;
+        let responses = ask_for_each(&**upstream, "eth_getTransactionReceipt", &transaction_hashes).await;
         let (network, counts) = (self.network.clone(), bodies.iter().map(|(_, body)| body.len()).collect());
-        let listed: Vec<Vec<UpstreamResult>> = divide(answers, counts);
-        let work = bodies.clone().into_iter().zip(listed).collect();
+        let by_block: Vec<Vec<UpstreamResult>> = divide(responses, counts);
+        let unchecked = bodies.clone().into_iter().zip(by_block).collect();
         // Senders are recovered, and roots computed, on a thread for blocking work.
-        let checked = tokio::task::spawn_blocking(move || check(work, &network));
+        let checked = tokio::task::spawn_blocking(move || check(unchecked, &network));
         let checked = checked.await.map_err(|failure| BlockFailure::Task(failure.to_string()))?;
         let mut blocks = Vec::new();
         let parts = checked.into_iter().zip(bodies).zip(proofs).zip(uncles);
@@ -144,6 +150,7 @@ impl ChainSource {
                 Ok(block) => block,
                 Err(error) => {
                     debug!("{}: {error}; asking for raw receipts", upstream.name());
+                    // If this fails too, the first error says more.
                     self.with_raw_receipts(&**upstream, header, transactions).await.map_err(|_| error)?
                 }
             };
@@ -157,7 +164,7 @@ impl ChainSource {
         Ok(blocks)
     }
 
-    /// The proof level of a header, by the light client. One that is not on the proven chain is an error.
+    /// The proof level of a header, by the light client. A header whose height the light client has with another hash is an error.
     fn proof(&self, header: &SealedHeader) -> Result<Proof, BlockFailure> {
         match self.light.canonical(header.number) {
             Ok((_, Some(hash))) if hash == header.hash() => Ok(Proof::Verified),
@@ -166,7 +173,7 @@ impl ChainSource {
         }
     }
 
-    /// Checks a block with receipts in the form of the receipts trie, for upstreams whose JSON leaves something out.
+    /// Checks a block with raw receipts, in the form of the receipts trie, for upstreams whose JSON lacks parts of a receipt.
     async fn with_raw_receipts(
         &self,
         upstream: &dyn Upstream,
@@ -175,9 +182,9 @@ impl ChainSource {
     ) -> Result<MatchedBlock, BlockFailure> {
         let number = header.number;
         let hashes: Vec<B256> = transactions.iter().map(Transaction::hash).collect();
-        let answers = ask(upstream, "rsk_getRawTransactionReceiptByHash", &hashes).await;
+        let responses = ask_for_each(upstream, "rsk_getRawTransactionReceiptByHash", &hashes).await;
         let receipts =
-            answers.into_iter().map(|answer| raw_receipt(number, answer)).collect::<Result<_, _>>()?;
+            responses.into_iter().map(|response| raw_receipt(number, response)).collect::<Result<_, _>>()?;
         let network = self.network.clone();
         let check = tokio::task::spawn_blocking(move || {
             MatchedBlock::check(header, transactions, receipts, &network)
@@ -186,8 +193,8 @@ impl ChainSource {
     }
 }
 
-/// Asks for something of each transaction.
-async fn ask(upstream: &dyn Upstream, method: &'static str, hashes: &[B256]) -> Vec<UpstreamResult> {
+/// Sends one request of this method for each transaction hash, in one batch.
+async fn ask_for_each(upstream: &dyn Upstream, method: &'static str, hashes: &[B256]) -> Vec<UpstreamResult> {
     let calls: Vec<UpstreamRequest> =
         hashes.iter().map(|hash| call(method, json!([hash.to_string()]))).collect();
     if calls.is_empty() { Vec::new() } else { upstream.request(calls).await }
@@ -202,30 +209,33 @@ fn divide<T>(all: Vec<T>, counts: Vec<usize>) -> Vec<Vec<T>> {
 /// Header, transactions, and the responses about their receipts.
 type Unchecked = ((SealedHeader, Vec<Transaction>), Vec<UpstreamResult>);
 
+/// Checks blocks, and returns a result for each.
 fn check(blocks: Vec<Unchecked>, network: &Network) -> Vec<Result<MatchedBlock, BlockFailure>> {
-    let one = |((header, transactions), answers): Unchecked| {
+    let checked = |((header, transactions), responses): Unchecked| {
         let number = header.number;
-        let read = |answer: UpstreamResult| {
-            let text = answer.map_err(|error| receipts(number, &error))?;
-            receipt_from_json(text.get()).map_err(|error| receipts(number, &error))
+        let read = |response: UpstreamResult| {
+            let text = response.map_err(|error| receipts_failure(number, &error))?;
+            receipt_from_json(text.get()).map_err(|error| receipts_failure(number, &error))
         };
-        let receipts = answers.into_iter().map(read).collect::<Result<Vec<Receipt>, _>>()?;
+        let receipts = responses.into_iter().map(read).collect::<Result<Vec<Receipt>, _>>()?;
         Ok(MatchedBlock::check(header, transactions, receipts, network)?)
     };
-    blocks.into_iter().map(one).collect()
+    blocks.into_iter().map(checked).collect()
 }
 
-fn receipts(number: u64, error: &dyn std::fmt::Display) -> BlockFailure {
+/// The failure to read a block's receipts.
+fn receipts_failure(number: u64, error: &dyn std::fmt::Display) -> BlockFailure {
     BlockFailure::Receipts { number, error: error.to_string() }
 }
 
+/// Reads a raw receipt in a response.
 fn raw_receipt(
     number: u64,
-    answer: Result<Box<serde_json::value::RawValue>, UpstreamError>,
+    response: Result<Box<serde_json::value::RawValue>, UpstreamError>,
 ) -> Result<Receipt, BlockFailure> {
-    let text = answer.map_err(|error| receipts(number, &error))?;
-    let bytes: Bytes = serde_json::from_str(text.get()).map_err(|error| receipts(number, &error))?;
-    Receipt::decode(&bytes).map_err(|error| receipts(number, &error))
+    let text = response.map_err(|error| receipts_failure(number, &error))?;
+    let bytes: Bytes = serde_json::from_str(text.get()).map_err(|error| receipts_failure(number, &error))?;
+    Receipt::decode(&bytes).map_err(|error| receipts_failure(number, &error))
 }
 
 impl BlockSource for ChainSource {
@@ -241,6 +251,6 @@ impl BlockSource for ChainSource {
     }
 
     fn blocks(&self, first: u64, last: u64) -> BoxFuture<'_, Result<Vec<SourceBlock>, SourceError>> {
-        self.of_any(first, last).boxed()
+        self.of_any_upstream(first, last).boxed()
     }
 }

@@ -1,9 +1,11 @@
-//! Traces in JSON, in the form in which `trace_*` methods answer.
+//! Traces as JSON in Parity's form, which `trace_block` and other `trace_*` methods return: read from upstreams for the index, and
+//! written for callers.
 
 use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use rootlight_index::{IndexedTrace, Trace, TraceKind, TraceOutcome};
 use serde::{Deserialize, Serialize};
 
+/// A trace. Which members of action and result are present depends on the type.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TraceObject {
@@ -21,6 +23,7 @@ pub(super) struct TraceObject {
     error: Option<String>,
 }
 
+/// The call, creation or self-destruction.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ActionObject {
@@ -48,6 +51,7 @@ struct ActionObject {
     balance: Option<U256>,
 }
 
+/// The result of a call (`output`) or a creation (`code` and `address`) that did not fail.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultObject {
@@ -60,9 +64,9 @@ struct ResultObject {
     address: Option<Address>,
 }
 
-/// `type` of calls.
+/// Member `type` of calls.
 const CALL: &str = "call";
-/// `type` of creations, and the `creationMethod` of one that does not name it.
+/// Member `type` of creations, and the method of a creation without the member `creationMethod`.
 const CREATE: &str = "create";
 
 impl TraceObject {
@@ -98,7 +102,7 @@ impl TraceObject {
             }
         };
         let destructs = kind == TraceKind::Destruction;
-        let passed = if destructs { None } else { Some(gas(action.gas?)?) };
+        let call_gas = if destructs { None } else { Some(gas(action.gas?)?) };
         let outcome = match result.filter(|_| !destructs) {
             Some(result) => {
                 let output = if kind.creates() { result.code } else { result.output };
@@ -114,13 +118,14 @@ impl TraceObject {
             from,
             to,
             value,
-            gas: passed,
+            gas: call_gas,
             input,
             outcome,
             error: self.error,
         })
     }
 
+    /// The object of a trace of the index.
     pub(super) fn of(indexed: IndexedTrace) -> Self {
         let IndexedTrace { trace, transaction, block } = indexed;
         let creates = trace.kind.creates();

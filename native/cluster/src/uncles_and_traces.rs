@@ -12,14 +12,14 @@ use tracing::debug;
 
 use super::trace_json::TraceObject;
 
-/// Blocks whose traces are asked for at a time.
-const TRACED_AT_ONCE: usize = 8;
+/// Blocks whose traces are requested in one batch.
+const BATCH_BLOCKS: usize = 8;
 
-/// Once so many bytes of traces are read, later blocks are left for the next call.
+/// Once traces of more bytes are read, no further batch is requested in this call; the number bounds memory.
 const MAX_TRACE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Code of an error that says that a limit is exceeded (EIP-1474).
-const LIMIT: i64 = -32005;
+/// JSON-RPC code of an exceeded limit (EIP-1474).
+const LIMIT_EXCEEDED: i64 = -32005;
 
 /// Why an upstream gave no usable traces.
 #[derive(Debug, thiserror::Error)]
@@ -32,27 +32,29 @@ pub(super) enum TracesFailure {
     Trace(#[from] TraceError),
 }
 
-/// For each block (its hash and the hashes of its uncles): the uncles' headers, or `None` if the upstream does not show all.
+/// The headers of the uncles of each block, which is given by its hash and the hashes of its uncles. `None` if the upstream does not
+/// return all of them, or if there are more than a block may have.
 pub(super) async fn uncles(
     upstream: &dyn Upstream,
     network: &Network,
     blocks: &[(B256, Vec<B256>)],
 ) -> Vec<Option<Vec<Header>>> {
-    let shown = |hashes: &[B256]| if hashes.len() > MAX_UNCLES { 0 } else { hashes.len() };
+    let requested = |hashes: &[B256]| if hashes.len() > MAX_UNCLES { 0 } else { hashes.len() };
     let ask = |block: &B256, index: usize| {
         call("eth_getUncleByBlockHashAndIndex", json!([block.to_string(), quantity(index as u64)]))
     };
-    let asked: Vec<UpstreamRequest> = blocks
+    let requests: Vec<UpstreamRequest> = blocks
         .iter()
-        .flat_map(|(block, hashes)| (0..shown(hashes)).map(move |index| ask(block, index)))
+        .flat_map(|(block, hashes)| (0..requested(hashes)).map(move |index| ask(block, index)))
         .collect();
-    let answers = if asked.is_empty() { Vec::new() } else { upstream.request(asked).await };
-    let mut answers = answers.into_iter();
+    let responses = if requests.is_empty() { Vec::new() } else { upstream.request(requests).await };
+    let mut responses = responses.into_iter();
     let mut all = Vec::new();
     for (_, hashes) in blocks {
         let mut uncles = (hashes.len() <= MAX_UNCLES).then(Vec::new);
-        for (answer, hash) in answers.by_ref().take(shown(hashes)).zip(hashes) {
-            let uncle = match answer {
+        // A response without a usable header makes the list of its block `None`.
+        for (response, hash) in responses.by_ref().take(requested(hashes)).zip(hashes) {
+            let uncle = match response {
                 Ok(text) => uncle(upstream, network, text.get(), hash).await,
                 Err(error) => {
                     debug!("uncle {hash}: {error}");
@@ -69,7 +71,8 @@ pub(super) async fn uncles(
     all
 }
 
-/// The header of an uncle. JSON does not show everything that its hash covers, so it may be fetched raw.
+/// The header of an uncle, from its JSON if that gives the hash. The JSON of some upstreams lacks fields that the hash covers;
+/// then the raw header is requested.
 async fn uncle(upstream: &dyn Upstream, network: &Network, text: &str, hash: &B256) -> Option<Header> {
     if let Ok(header) = header_from_json(text, Some(*hash), &|number| network.header_shape(number)) {
         return Some(header.into_header());
@@ -79,30 +82,31 @@ async fn uncle(upstream: &dyn Upstream, network: &Network, text: &str, hash: &B2
     raw_header(raw.get(), text, network).ok().map(SealedHeader::into_header)
 }
 
-/// Adds traces to blocks. If the traces are long, only the first blocks are returned.
+/// Adds traces to blocks. If the traces exceed [`MAX_TRACE_BYTES`], only the first blocks are returned.
 pub(super) async fn add_traces(
     upstream: &dyn Upstream,
     mut blocks: Vec<SourceBlock>,
 ) -> Result<Vec<SourceBlock>, TracesFailure> {
     let (mut bytes, mut done) = (0_usize, 0_usize);
-    for part in blocks.chunks_mut(TRACED_AT_ONCE) {
+    for batch in blocks.chunks_mut(BATCH_BLOCKS) {
         if bytes > MAX_TRACE_BYTES {
             break;
         }
-        for block in part.iter_mut() {
+        for block in batch.iter_mut() {
             // Blocks without transactions have no traces.
             block.traces = block.block.transactions().is_empty().then(BlockTraces::empty);
         }
-        let count = part.len();
+        let count = batch.len();
         let with_transactions: Vec<&mut SourceBlock> =
-            part.iter_mut().filter(|block| block.traces.is_none()).collect();
+            batch.iter_mut().filter(|block| block.traces.is_none()).collect();
         let ask =
             |block: &&mut SourceBlock| call("trace_block", json!([block.block.header().hash().to_string()]));
-        let asked: Vec<UpstreamRequest> = with_transactions.iter().map(ask).collect();
-        let answers = if asked.is_empty() { Vec::new() } else { upstream.request(asked).await };
-        for (block, answer) in with_transactions.into_iter().zip(answers) {
-            let traces = match answer {
-                Err(UpstreamError::Rpc { code: LIMIT, .. } | UpstreamError::TooLarge(_)) => {
+        let requests: Vec<UpstreamRequest> = with_transactions.iter().map(ask).collect();
+        let responses = if requests.is_empty() { Vec::new() } else { upstream.request(requests).await };
+        for (block, response) in with_transactions.into_iter().zip(responses) {
+            let traces = match response {
+                // The traces exceed a limit of the upstream or of this client, and would on every attempt.
+                Err(UpstreamError::Rpc { code: LIMIT_EXCEEDED, .. } | UpstreamError::TooLarge(_)) => {
                     BlockTraces::too_long()
                 }
                 Err(error) => {
@@ -120,6 +124,7 @@ pub(super) async fn add_traces(
     Ok(blocks)
 }
 
+/// Reads the traces of a block, and checks that each names the block and one of its transactions.
 fn read(block: &SourceBlock, text: &str) -> Result<BlockTraces, TracesFailure> {
     let (number, hash) = (block.block.header().number, block.block.header().hash());
     let malformed = || TracesFailure::Malformed(number);

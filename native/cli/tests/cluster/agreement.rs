@@ -247,12 +247,17 @@ impl Model {
         let reply: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
         let text = |at: usize| String::from_redis_value(reply[at].clone()).unwrap();
         let whole = |at: usize| u64::from_redis_value(reply[at].clone()).unwrap();
-        let reply =
-            HeadsReply { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
-        if self.faults.store && reply.at > self.last_shown && self.random.u64(..8) == 0 {
+        let reply = HeadsReply {
+            role: text(0),
+            round: whole(1),
+            next: text(2),
+            shown: text(3),
+            shown_round: whole(4),
+        };
+        if self.faults.store && reply.shown_round > self.last_shown && self.random.u64(..8) == 0 {
             self.loses_at = Some(self.steps + self.random.u64(..60));
         }
-        self.last_shown = reply.at;
+        self.last_shown = reply.shown_round;
         self.forget(&reply);
         self.note(|_| {
             format!(
@@ -280,7 +285,7 @@ impl Model {
     /// All front ends have reported after a loss, or stopped answering. If none of those that reported knew of the last
     /// block, it is forgotten, and what was seen of it counts no more.
     fn forget(&mut self, reply: &HeadsReply) {
-        let Some(loss) = self.loss.take_if(|_| reply.part != "fresh") else { return };
+        let Some(loss) = self.loss.take_if(|_| reply.role != "fresh") else { return };
         if loss.known < loss.shown {
             assert!(self.faults.pauses, "front ends that report knew of the last block, seed {}", self.seed);
             self.note(|_| "forgotten".to_owned());

@@ -111,8 +111,8 @@ impl Lookups {
         receiver?.await.unwrap_or(Err(Unavailable))
     }
 
-    /// Does the look-ups of a key that does not exist, in the store and in the database, and discards the result: a request
-    /// with a key that is refused takes as long as one with a key that does not exist.
+    /// Does the look-ups of a key that does not exist, in the store and in the database, and discards the result. So the time
+    /// of the refusal of a key with a wrong secret does not show that its id exists.
     pub(super) async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
         // Only the time matters; the database is asked in any case.
         let _ = key_copies::get(&self.store, &self.seal, id).await;

@@ -1,4 +1,7 @@
-//! A backend as the upstream of a front end. The front end asks it for new blocks also when another front end has seen one.
+//! Backends of a front end, with signals that make the front end ask them for new blocks: a backend's own signal, if it gives
+//! signals, and one of the front end, for example after another front end has announced a block.
+//!
+//! While another front end announces blocks (`fan_out.rs`), the backends' own signals wait, so that only one front end asks them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,46 +13,52 @@ use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamResu
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// How long a front end waits for another front end's announcement of a block, before it asks the backend that has signalled
-/// the block.
-const DELAY: Duration = Duration::from_millis(400);
+/// How long a front end waits, after a backend's signal of a block, for the announcement of another front end, before it asks the
+/// backend itself.
+const ANNOUNCEMENT_WAIT: Duration = Duration::from_millis(400);
 
+/// A backend with the signal of the front end.
 struct SignalledBackend {
     inner: SharedUpstream,
+    /// Notified when the light client shall ask the backend for new blocks.
     heads: Arc<Notify>,
-    passing: Option<JoinHandle<()>>,
+    /// The task that passes the backend's own signals on to `heads`; `None` if the backend gives none.
+    relay: Option<JoinHandle<()>>,
 }
 
 impl Drop for SignalledBackend {
     fn drop(&mut self) {
-        self.passing.iter().for_each(JoinHandle::abort);
+        self.relay.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// Makes all backends look for new blocks.
+/// Makes the light client of a front end ask all its backends for new blocks.
 #[derive(Debug, Clone, Default)]
 pub struct NewBlocks {
+    /// The signal of each backend.
     signals: Vec<Arc<Notify>>,
     announcements: Arc<AnnouncementState>,
 }
 
-/// Whether another front end tells of new blocks.
+/// The announcements of another front end.
 #[derive(Debug, Default)]
 struct AnnouncementState {
+    /// Whether another front end announces new blocks.
     is_relayed: AtomicBool,
+    /// When the last announcement came.
     last: Mutex<Option<Instant>>,
-    /// Whether a look is due already.
+    /// Whether a task waits already to ask the backends.
     due: AtomicBool,
 }
 
 impl AnnouncementState {
-    /// Waits until this front end has to ask the backends itself. Without another front end that announces blocks this is at
-    /// once, otherwise when there was no announcement for twice [`DELAY`].
+    /// Waits until this front end has to ask the backends itself: at once if no other front end announces blocks, otherwise when there
+    /// was no announcement for twice [`ANNOUNCEMENT_WAIT`].
     async fn missed(&self) {
         while self.is_relayed.load(Ordering::Relaxed) {
-            tokio::time::sleep(DELAY).await;
+            tokio::time::sleep(ANNOUNCEMENT_WAIT).await;
             let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_none_or(|last| last.elapsed() > DELAY.saturating_mul(2)) {
+            if last.is_none_or(|last| last.elapsed() > ANNOUNCEMENT_WAIT.saturating_mul(2)) {
                 return;
             }
         }
@@ -63,7 +72,7 @@ impl NewBlocks {
         let watched = backends.into_iter().map(|inner| {
             let heads = Arc::new(Notify::new());
             signals.signals.push(heads.clone());
-            let passing = inner.heads().map(|own| {
+            let relay = inner.heads().map(|own| {
                 let (heads, announcements) = (heads.clone(), signals.announcements.clone());
                 tokio::spawn(async move {
                     loop {
@@ -73,16 +82,17 @@ impl NewBlocks {
                     }
                 })
             });
-            Arc::new(SignalledBackend { inner, heads, passing }) as SharedUpstream
+            Arc::new(SignalledBackend { inner, heads, relay }) as SharedUpstream
         });
         (watched.collect(), signals)
     }
 
+    /// Asks all backends for new blocks.
     pub(super) fn look(&self) {
         self.signals.iter().for_each(|heads| heads.notify_one());
     }
 
-    /// Looks for new blocks, unless another front end tells of them.
+    /// Asks all backends for new blocks, if another front end does not announce blocks soon.
     pub(super) fn look_if_missed(&self) {
         if !self.announcements.is_relayed.load(Ordering::Relaxed) {
             return self.look();
@@ -98,12 +108,12 @@ impl NewBlocks {
         });
     }
 
-    /// Sets whether another front end tells of new blocks.
+    /// Sets whether another front end announces new blocks.
     pub(super) fn set_relayed(&self, is_relayed: bool) {
         self.announcements.is_relayed.store(is_relayed, Ordering::Relaxed);
     }
 
-    /// Notes that another front end told of a block.
+    /// Notes that another front end has announced a block.
     pub(super) fn note_relayed(&self) {
         *self.announcements.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }

@@ -1,6 +1,6 @@
-//! How a front end divides the memory for what it keeps.
+//! Divides the memory of `--cache` among the caches of a front end.
 
-/// The sizes of what a front end keeps for later messages, in bytes.
+/// The sizes of the caches of a front end, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSizes {
     /// Proven blocks and state: [`LightOptions::cache_bytes`](rootlight_node::light::LightOptions::cache_bytes).
@@ -15,7 +15,7 @@ impl CacheSizes {
     /// The default of `--cache`, in MiB.
     pub const DEFAULT_MIB: u64 = 48;
 
-    /// Divides a memory of `mib` MiB.
+    /// Divides a memory of `mib` MiB: a half for facts, a third for answers, the rest for blocks of the index.
     #[must_use]
     pub fn of_mib(mib: u64) -> Self {
         let bytes = mib.saturating_mul(1 << 20);

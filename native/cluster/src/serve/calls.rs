@@ -1,46 +1,48 @@
-//! Filters and sent transactions in messages and in replies.
+//! Finds filters and sent transactions in messages and in replies: the state of callers that front ends share.
 
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
 use rootlight::rpc::{Effect, Marks, Message, Method, Reply, RpcError};
 
-/// New filters and sent transactions of a message.
+/// What a message has made: new filters and sent transactions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageEffects {
+    /// The ids of the new filters.
     pub(super) filters: Vec<u128>,
-    /// The transactions that were sent.
+    /// The hashes of the transactions that were sent.
     pub(super) sent: BTreeSet<B256>,
 }
 
 impl MessageEffects {
-    pub(super) fn by(reply: &Reply) -> Self {
-        let mut made = Self::default();
+    /// Reads them off a reply.
+    pub(super) fn of(reply: &Reply) -> Self {
+        let mut effects = Self::default();
         for effect in reply.effects() {
             match effect {
-                Effect::Filter(id) => made.filters.push(id),
-                Effect::Sent(hash) => drop(made.sent.insert(hash)),
+                Effect::Filter(id) => effects.filters.push(id),
+                Effect::Sent(hash) => drop(effects.sent.insert(hash)),
                 Effect::Uninstalled(_)
                 | Effect::Subscribed(_)
                 | Effect::Unsubscribed(_)
                 | Effect::About(_) => {}
             }
         }
-        made
+        effects
     }
 }
 
-/// Whether a message concerns filters or the pool, which front ends share.
+/// Whether a message uses filters or sends transactions, which front ends share.
 pub(super) fn is_shared(message: &Message) -> bool {
     message.calls().filter_map(|call| call.row).any(|row| row.is_about_filters() || row.sends())
 }
 
-/// The filters that a message polls, reads or removes.
-pub(super) fn used(message: &Message) -> BTreeSet<u128> {
+/// The ids of the filters that a message polls, reads or removes.
+pub(super) fn used_filters(message: &Message) -> BTreeSet<u128> {
     message.calls().filter_map(|call| call.filter()).collect()
 }
 
-/// Puts an error in place of each response about filters, so that the caller learns what the other requests did.
+/// Replaces each response about filters by an error. The other responses stay, so that the caller learns of their results.
 pub(super) fn refuse_filters(reply: &mut Reply, (code, text): (i32, &str)) {
     for response in reply.responses_mut() {
         if response.row.is_some_and(Method::is_about_filters) {
@@ -69,17 +71,17 @@ mod tests {
             {"jsonrpc":"2.0","id":4,"method":"eth_sendRawTransaction","params":["0x12"]}]"#,
         );
         assert!(is_shared(&message));
-        assert_eq!(used(&message), BTreeSet::from([0xff]));
+        assert_eq!(used_filters(&message), BTreeSet::from([0xff]));
         let sent = B256::repeat_byte(7);
         let mut reply = Reply::to_one(read(br#"{"id":1}"#).single_id(), Err(RpcError::Internal));
-        assert_eq!(MessageEffects::by(&reply), MessageEffects::default());
+        assert_eq!(MessageEffects::of(&reply), MessageEffects::default());
         reply.responses_mut()[0].effect = Some(Effect::Sent(sent));
         assert_eq!(
-            MessageEffects::by(&reply),
+            MessageEffects::of(&reply),
             MessageEffects { filters: Vec::new(), sent: BTreeSet::from([sent]) }
         );
         reply.responses_mut()[0].effect = Some(Effect::Filter(0xabc));
-        assert_eq!(MessageEffects::by(&reply).filters, [0xabc]);
+        assert_eq!(MessageEffects::of(&reply).filters, [0xabc]);
     }
 
     #[test]
@@ -112,7 +114,7 @@ mod tests {
             br#"{"jsonrpc":"2.0","id":1,"method":"eth_getFilterChanges","params":["0x1ffffffffffffffffffffffffffffffff"]}"#,
             br#"{"jsonrpc":"2.0","id":1,"method":"eth_unsubscribe","params":["0x1"]}"#,
         ] {
-            assert!(used(&read(message)).is_empty());
+            assert!(used_filters(&read(message)).is_empty());
         }
         assert!(!is_shared(&read(br#"{"method":"eth_call"}"#)));
     }
@@ -123,14 +125,14 @@ mod tests {
             read(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{param}]}}"#).as_bytes())
         };
         for name in methods().filter(|row| row.is_about_filters() || row.sends()).map(|row| row.name) {
-            let plain = used(&message(name, "\"0x12\""));
+            let plain = used_filters(&message(name, "\"0x12\""));
             for at in 0..name.len() {
                 let (before, rest) = name.split_at(at);
                 let (escaped, after) = rest.split_at(1);
                 let spelt = format!("{before}\\u{:04x}{after}", escaped.as_bytes()[0]);
                 let message = message(&spelt, r#""0\u00781\u0032""#);
                 assert!(is_shared(&message), "{spelt}");
-                assert_eq!(used(&message), plain, "{spelt}");
+                assert_eq!(used_filters(&message), plain, "{spelt}");
             }
         }
     }

@@ -1,9 +1,13 @@
-//! New blocks: one front end asks the backends for them and tells the others.
+//! Announces new blocks among front ends: one of them asks the backends for new blocks, and the others get the blocks from it.
 //!
-//! One of the front ends has the lead. It sends each header that it has verified over the store, fetches the block's
-//! transactions and receipts once, and puts them into the store for a moment. The others check both as if a backend had sent
-//! them, so that logs and receipts of new blocks need no request of theirs. Messages are sealed ([`Seal`]): no other
-//! program can make a front end check things for nothing. A front end that is told nothing asks the backends itself.
+//! One of the front ends has the lead. It publishes each header that it has verified on a channel of the store, fetches the
+//! block's contents (transactions and receipts) once, and puts them into the store for a moment. The others check both as if a
+//! backend had sent them, so that logs and receipts of new blocks need no request of theirs. Messages are sealed ([`Seal`]), so
+//! that no other program can make a front end check useless data. A front end that gets no announcements asks the backends
+//! itself (`backend.rs`).
+//!
+//! A block is settled when its contents have come or will not come. `heads.rs` waits for that before the front end reports a
+//! new block.
 
 mod recent;
 
@@ -27,29 +31,32 @@ use super::backend::NewBlocks;
 use crate::Seal;
 use crate::store::{Announcement, HotStore, Script};
 
-/// How long the lead lasts, and the interval at which it is renewed.
+/// How long the lead lasts without renewal: after so long another front end takes it.
 const LEAD: Duration = Duration::from_millis(2_000);
+/// Interval at which a front end renews the lead, or asks for it.
 const RENEWAL: Duration = Duration::from_millis(500);
 
-/// How long the store keeps the contents of a block: its transactions and receipts.
+/// How long the store keeps the contents of a block.
 const LIFETIME: Duration = Duration::from_secs(30);
 
-/// Longest contents that are told, in bytes.
-const LONGEST: usize = 1 << 20;
+/// Longest contents that are put into the store, in bytes.
+const MAX_CONTENTS_BYTES: usize = 1 << 20;
 
 /// Longest time for the contents of a block to come from the backends.
-const FETCH: Duration = Duration::from_secs(5);
+const FETCH_TIME: Duration = Duration::from_secs(5);
 
-/// Most blocks whose contents are fetched or read at a time. Further ones are not told, or not taken.
-const AT_A_TIME: usize = 16;
+/// Most blocks whose contents are fetched or read at a time. The contents of further blocks are not shared, or not read.
+const MAX_CONTENTS: usize = 16;
 
+/// Takes and renews the lead.
 const SCRIPT: &str = include_str!("lead.lua");
 
-/// The kind of a message of the channel, by its first byte: headers, or the contents of a block.
+/// First byte of a message with headers.
 const HEADERS: u8 = b'h';
+/// First byte of a message with the hash of a block whose contents are in the store, or cannot be fetched.
 const CONTENTS: u8 = b'c';
 
-/// Tells the other front ends of new blocks, or is told of them.
+/// Announces new blocks to the other front ends, or takes their announcements.
 pub(super) struct FanOut {
     light: Arc<LightService>,
     blocks: BlockExchange,
@@ -57,14 +64,16 @@ pub(super) struct FanOut {
     new_blocks: NewBlocks,
     store: Arc<HotStore>,
     seal: Seal,
-    /// The channel of new blocks, and the beginning of the names of their contents.
+    /// The channel of announcements, and the beginning of the keys of contents.
     channel: String,
     lead_key: String,
+    /// The name of this front end, which no other has.
     name: String,
     is_leader: AtomicBool,
     recent: RecentBlocks,
+    /// Notified when a block is settled.
     settled: Notify,
-    turns: Arc<Semaphore>,
+    contents_permits: Arc<Semaphore>,
     metrics: Metrics,
 }
 
@@ -72,14 +81,18 @@ pub(super) struct FanOut {
 #[derive(Default)]
 struct Metrics {
     lead: Gauge,
+    /// Headers that were announced.
     headers_told: Counter,
+    /// Messages with headers that were taken.
     headers_taken: Counter,
+    /// Blocks whose contents were put into the store.
     contents_told: Counter,
+    /// Blocks whose contents were taken from the store.
     contents_taken: Counter,
 }
 
 impl FanOut {
-    /// For the front end of this name, which no other has.
+    /// `name` is that of this front end, which no other has; `chain` is the number of the chain.
     pub(super) fn new(
         light: Arc<LightService>,
         new_blocks: NewBlocks,
@@ -102,12 +115,12 @@ impl FanOut {
             is_leader: AtomicBool::new(false),
             recent: RecentBlocks::default(),
             settled: Notify::new(),
-            turns: Arc::new(Semaphore::new(AT_A_TIME)),
+            contents_permits: Arc::new(Semaphore::new(MAX_CONTENTS)),
             metrics: Metrics::default(),
         }
     }
 
-    /// Registers how many blocks were told and taken.
+    /// Registers the metrics.
     pub(super) fn register(&self, registry: &mut Registry) {
         let metrics = &self.metrics;
         registry.register(
@@ -141,48 +154,51 @@ impl FanOut {
         self.recent.awaits(&block.hash)
     }
 
-    /// Waits until the contents of a block have come, or will not come.
+    /// Waits until a block is settled.
     pub(super) async fn settled(&self) {
         self.settled.notified().await;
     }
 
+    /// Notes that a block is settled.
     fn settle(&self, block: &B256) {
         self.recent.settle(block);
         self.settled.notify_one();
     }
 
-    /// Takes and renews the lead for ever. A front end that has no head does without.
+    /// Takes and renews the lead for ever. A front end without a head, or that refuses messages, does not want the lead.
     pub(super) async fn seek_leadership(self: Arc<Self>) {
         let script = Script::new(SCRIPT);
         loop {
-            let able = self.head.is_reached() && !self.head.refuses_messages();
-            let arguments = [self.name.clone(), LEAD.as_millis().to_string(), u8::from(able).to_string()]
-                .map(String::into_bytes);
+            let wants_lead = self.head.is_reached() && !self.head.refuses_messages();
+            let arguments =
+                [self.name.clone(), LEAD.as_millis().to_string(), u8::from(wants_lead).to_string()]
+                    .map(String::into_bytes);
             let answer = self.store.script::<u8>(&script, &self.lead_key, &arguments).await;
-            let is_leader = matches!(answer, Ok(1)) && able;
+            let is_leader = matches!(answer, Ok(1)) && wants_lead;
             if self.is_leader.swap(is_leader, Ordering::Relaxed) != is_leader && is_leader {
                 info!("asking the backends for new blocks for all front ends");
             }
             self.metrics.lead.set(is_leader.into());
-            // Without the store no front end announces blocks.
+            // The script answers 0 if another front end has the lead. Without the store no front end announces blocks.
             self.new_blocks.set_relayed(matches!(answer, Ok(0)));
             tokio::time::sleep(RENEWAL).await;
         }
     }
 
-    /// Tells of new blocks for ever.
-    pub(super) async fn tell(self: Arc<Self>) {
+    /// Announces new blocks for ever, while this front end has the lead.
+    pub(super) async fn announce(self: Arc<Self>) {
         let mut changes = self.head.changes();
-        let mut begun = false;
+        let mut has_begun = false;
         loop {
             if let Some((blocks, _)) = self.head.verified(MAX_EXCHANGED_HEADERS) {
-                if !std::mem::replace(&mut begun, true) {
+                if !std::mem::replace(&mut has_begun, true) {
+                    // Blocks from before the start are not announced.
                     self.recent.skip(&blocks);
                 }
                 let new = self.recent.unannounced(&blocks);
                 if !new.is_empty() && self.is_leader.load(Ordering::Relaxed) {
-                    self.tell_headers(&new).await;
-                    new.into_iter().for_each(|block| self.clone().fetch(block));
+                    self.announce_headers(&new).await;
+                    new.into_iter().for_each(|block| self.clone().share_contents(block));
                 }
             }
             if changes.changed().await.is_err() {
@@ -191,22 +207,26 @@ impl FanOut {
         }
     }
 
-    async fn tell_headers(&self, blocks: &[B256]) {
+    async fn announce_headers(&self, blocks: &[B256]) {
         let text = self.blocks.headers(blocks);
         match self.publish(HEADERS, text.as_bytes()).await {
             true => drop(self.metrics.headers_told.inc_by(blocks.len() as u64)),
+            // The store cannot be reached, so no announcements come either.
             false => self.new_blocks.set_relayed(false),
         }
     }
 
-    /// Fetches the contents of a block, and tells of them. The other front ends learn, too, that there are none.
-    fn fetch(self: Arc<Self>, block: B256) {
-        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return self.settle(&block) };
+    /// Fetches the contents of a block, puts them into the store, and announces them. They are announced also if they could not be
+    /// fetched, so that the other front ends stop waiting.
+    fn share_contents(self: Arc<Self>, block: B256) {
+        let Ok(permit) = self.contents_permits.clone().try_acquire_owned() else {
+            return self.settle(&block);
+        };
         tokio::spawn(async move {
-            let _turn = turn;
-            let fetched = tokio::time::timeout(FETCH, self.light.fetch_contents(&block)).await;
-            let contents = fetched.ok().flatten().filter(|contents| contents.len() <= LONGEST);
-            // This front end knows the contents now.
+            let _permit = permit;
+            let fetched = tokio::time::timeout(FETCH_TIME, self.light.fetch_contents(&block)).await;
+            let contents = fetched.ok().flatten().filter(|contents| contents.len() <= MAX_CONTENTS_BYTES);
+            // This front end has the contents now, or will not get them.
             self.settle(&block);
             if let Some(contents) = contents {
                 let contents_key = self.contents_key(&block);
@@ -221,6 +241,7 @@ impl FanOut {
         });
     }
 
+    /// Publishes a sealed message; returns whether the store took it.
     async fn publish(&self, kind: u8, text: &[u8]) -> bool {
         let message = self.seal.seal(&self.channel, &[&[kind], text].concat());
         let sent = self.store.publish(&self.channel, &message).await;
@@ -231,7 +252,7 @@ impl FanOut {
         format!("{}:{block:x}", self.channel)
     }
 
-    /// Takes what other front ends tell, for ever.
+    /// Takes the announcements of other front ends, for ever.
     pub(super) async fn listen(self: Arc<Self>) {
         let Ok(mut messages) = self.store.subscribe(&self.channel) else { return };
         loop {
@@ -244,7 +265,7 @@ impl FanOut {
                     };
                     match (*kind, B256::try_from(text)) {
                         (HEADERS, _) => self.take_headers(text).await,
-                        (CONTENTS, Ok(block)) => self.clone().read(block),
+                        (CONTENTS, Ok(block)) => self.clone().read_contents(block),
                         _ => {}
                     }
                 }
@@ -254,6 +275,7 @@ impl FanOut {
         }
     }
 
+    /// Checks announced headers, and adds them to the chain of this front end.
     async fn take_headers(&self, text: &[u8]) {
         if self.is_leader.load(Ordering::Relaxed) {
             return;
@@ -264,7 +286,8 @@ impl FanOut {
         let taken = tokio::task::spawn_blocking(move || blocks.take_headers(&text)).await;
         match taken {
             Ok(Ok(complete)) => {
-                // A program that writes to the store can repeat headers that were announced before.
+                // Only headers that change the head count as an announcement: another program that writes to the store could
+                // repeat old messages, to keep this front end from asking the backends.
                 if newest() != before {
                     self.new_blocks.note_relayed();
                 }
@@ -282,13 +305,15 @@ impl FanOut {
     }
 
     /// Reads the contents of a block from the store, if they are expected.
-    fn read(self: Arc<Self>, block: B256) {
+    fn read_contents(self: Arc<Self>, block: B256) {
         if !self.recent.awaits(&block) {
             return;
         }
-        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return self.settle(&block) };
+        let Ok(permit) = self.contents_permits.clone().try_acquire_owned() else {
+            return self.settle(&block);
+        };
         tokio::spawn(async move {
-            let _turn = turn;
+            let _permit = permit;
             let contents_key = self.contents_key(&block);
             if let Ok(Some(sealed)) = self.store.get(&contents_key).await {
                 let (seal, blocks) = (self.seal.clone(), self.blocks.clone());

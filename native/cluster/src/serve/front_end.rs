@@ -1,4 +1,5 @@
-//! A front end: a light client whose upstreams are the backends, with filters and a head that it shares with others.
+//! A front end: a light client whose upstreams are the backends. It shares filters, sent transactions, cached answers and the shown
+//! head with the other front ends, and implements [`Service`] for the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use tracing::{debug, warn};
 
 use super::answer_cache::AnswerCache;
 use super::backend::NewBlocks;
-use super::calls::{MessageEffects, is_shared, refuse_filters, used};
+use super::calls::{MessageEffects, is_shared, refuse_filters, used_filters};
 use super::fan_out::FanOut;
 use super::filters::{FilterError, SharedFilters};
 use super::heads::Agreement;
@@ -37,12 +38,13 @@ pub struct FrontEnd {
     filters: SharedFilters,
     sent: Arc<SentTransactions>,
     answer_cache: AnswerCache,
-    ahead: Arc<NextBlockWait>,
+    next_block_wait: Arc<NextBlockWait>,
     fan_out: Arc<FanOut>,
     store: Arc<HotStore>,
     access: Option<Arc<ClusterAccess>>,
     name: String,
-    messages: AtomicU64,
+    /// Number of messages that used filters or sent transactions, for their names.
+    shared_messages: AtomicU64,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -52,7 +54,7 @@ impl Drop for FrontEnd {
     }
 }
 
-/// The parts of a front end.
+/// What a front end is made of.
 pub struct FrontEndParts {
     /// The light client, started with [`host_announces_sent`](rootlight_node::light::LightOptions::host_announces_sent)
     /// on the backends of `new_blocks`.
@@ -61,9 +63,10 @@ pub struct FrontEndParts {
     pub new_blocks: NewBlocks,
     /// The store that all front ends share.
     pub store: Arc<HotStore>,
-    /// The same, by connections of its own: reports about the head do not wait behind the commands of messages.
+    /// The same store, by connections of its own: reports about the head do not wait behind the commands of messages.
     pub heads_store: Arc<HotStore>,
-    /// The same, by connections of its own: limits do not wait behind filters and kept answers, which can be long.
+    /// The same store, by connections of its own for filters, cached answers and contents of blocks, which can be long: limits do not
+    /// wait behind them.
     pub values_store: Arc<HotStore>,
     /// The keys and limits of the front ends, if they have any; for metrics.
     pub access: Option<Arc<ClusterAccess>>,
@@ -73,38 +76,57 @@ pub struct FrontEndParts {
     pub chain: u64,
     /// The name of this front end, which no other has: letters and digits.
     pub name: String,
-    /// Most bytes of answers about final blocks that are kept in memory.
+    /// Most bytes of cached answers about final blocks in memory.
     pub answer_cache_bytes: u64,
 }
 
 impl FrontEnd {
-    /// Starts a front end. Messages wait until it has agreed on a block with the others. To be called inside a runtime.
+    /// Starts a front end. Messages wait until it has agreed with the others on the block that they show. To be called inside a
+    /// runtime.
     #[must_use]
     pub fn start(parts: FrontEndParts) -> Self {
         let FrontEndParts { light, new_blocks, store, access, secret, chain, name, .. } = parts;
-        let (heads_store, values) = (parts.heads_store, parts.values_store);
+        let (heads_store, values_store) = (parts.heads_store, parts.values_store);
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
         let settings = format!("{chain} {}", light.settings());
         let answer_cache =
-            AnswerCache::new(values.clone(), seal.clone(), &settings, parts.answer_cache_bytes);
-        let fan_out =
-            FanOut::new(light.clone(), new_blocks.clone(), values.clone(), seal.clone(), name.clone(), chain);
+            AnswerCache::new(values_store.clone(), seal.clone(), &settings, parts.answer_cache_bytes);
+        let fan_out = FanOut::new(
+            light.clone(),
+            new_blocks.clone(),
+            values_store.clone(),
+            seal.clone(),
+            name.clone(),
+            chain,
+        );
         let fan_out = Arc::new(fan_out);
-        let filters = SharedFilters::new(values, seal, sent.clone(), chain);
-        let ahead = Arc::new(NextBlockWait::new(light.visible_head(), new_blocks.clone()));
-        let (head, announced) = (light.visible_head(), ahead.clone());
+        let filters = SharedFilters::new(values_store, seal, sent.clone(), chain);
+        let next_block_wait = Arc::new(NextBlockWait::new(light.visible_head(), new_blocks.clone()));
+        let (head, wait) = (light.visible_head(), next_block_wait.clone());
         let agreement =
-            Agreement::new(heads_store, head, announced, fan_out.clone(), new_blocks, name.clone(), chain);
+            Agreement::new(heads_store, head, wait, fan_out.clone(), new_blocks, name.clone(), chain);
         let tasks = vec![
             tokio::spawn(agreement.run()),
             tokio::spawn(sent.clone().follow(light.clone())),
             tokio::spawn(fan_out.clone().seek_leadership()),
-            tokio::spawn(fan_out.clone().tell()),
+            tokio::spawn(fan_out.clone().announce()),
             tokio::spawn(fan_out.clone().listen()),
         ];
-        let messages = AtomicU64::new(0);
-        Self { light, filters, sent, answer_cache, ahead, fan_out, store, access, name, messages, tasks }
+        let shared_messages = AtomicU64::new(0);
+        Self {
+            light,
+            filters,
+            sent,
+            answer_cache,
+            next_block_wait,
+            fan_out,
+            store,
+            access,
+            name,
+            shared_messages,
+            tasks,
+        }
     }
 
     /// Answers a message from the block that this front end shows.
@@ -113,39 +135,40 @@ impl FrontEnd {
             return Box::pin(self.answer_shared(caller, message));
         }
         match self.answer_cache.cacheable(&message) {
-            Some(question) => Box::pin(self.answer_cache.answer(&self.light, caller, message, question)),
+            Some(request) => Box::pin(self.answer_cache.answer(&self.light, caller, message, request)),
             None => self.light.answer_message(caller, message),
         }
     }
 
-    /// Answers a message that concerns filters or the pool.
+    /// Answers a message that uses filters or sends transactions. Its filters are taken out of the store before, and given back
+    /// afterwards; if that fails, the results about filters are replaced by an error.
     async fn answer_shared(&self, caller: &Arc<Caller>, message: Message) -> ReservedReply {
-        let number = self.messages.fetch_add(1, Ordering::Relaxed);
+        let number = self.shared_messages.fetch_add(1, Ordering::Relaxed);
         let (name, owner) = (format!("{}.{number}", self.name), caller.owner().asker);
         let id = message.single_id();
-        let (wanted, taker) = (used(&message).into_iter(), (name.clone(), owner));
+        let (wanted, taker) = (used_filters(&message).into_iter(), (name.clone(), owner));
         let mut taken = match self.filters.take(&self.light, wanted, taker).await {
             Ok(taken) => taken,
             Err(error) => return refused(id, &error),
         };
         let answer = self.light.answer_message(caller, message).await;
-        let made = answer.reply.as_ref().map(MessageEffects::by).unwrap_or_default();
-        let answer_cache = self.filters.give_back(&self.light, &mut taken).await;
-        let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
-        self.tell(&made, owner.shared_id()).await;
-        if let Err(error) = answer_cache.and(added) {
+        let effects = answer.reply.as_ref().map(MessageEffects::of).unwrap_or_default();
+        let given_back = self.filters.give_back(&self.light, &mut taken).await;
+        let added = self.filters.add(&self.light, &effects.filters, (&name, owner)).await;
+        self.announce_sent(&effects, owner.shared_id()).await;
+        if let Err(error) = given_back.and(added) {
             return refused_in(answer, &error);
         }
-        if let Err(error) = self.filters.note(&taken).await {
-            // The filter can be polled all the same.
+        if let Err(error) = self.filters.note_used(&taken).await {
+            // The filters can be polled nevertheless; they only count as unused for longer.
             debug!("the use of a filter was not noted: {error}");
         }
         answer
     }
 
-    /// Tells all front ends of transactions that were sent here; without the store, at least the subscriptions here.
-    async fn tell(&self, made: &MessageEffects, asker: u64) {
-        for sent in made.sent.iter().map(|hash| (*hash, asker)) {
+    /// Announces transactions that were sent here to all front ends; without the store, at least to the subscriptions of this one.
+    async fn announce_sent(&self, effects: &MessageEffects, asker: u64) {
+        for sent in effects.sent.iter().map(|hash| (*hash, asker)) {
             if let Err(error) = self.sent.add(sent).await {
                 warn!("a transaction is told to subscriptions of this front end only: {error}");
                 self.light.announce_sent(&[sent]);
@@ -154,27 +177,30 @@ impl FrontEnd {
     }
 }
 
-/// Tells the log what the store says, which callers are not told.
-fn note(error: &FilterError) {
+/// Logs an error of the store, of which callers get only a short text.
+fn log_store_error(error: &FilterError) {
     if let FilterError::Store(error) = error {
         warn!("a message about filters is refused: {error}");
     }
 }
 
+/// The answer to a message whose filters could not be taken. Nothing of the message was done.
 fn refused(id: Id, error: &FilterError) -> ReservedReply {
-    note(error);
+    log_store_error(error);
     ReservedReply::failed(id, code(error), &error.to_string())
 }
 
-/// As [`refused`], for a message that was answered: what it did apart from filters, such as sending a transaction, is told.
+/// As [`refused`], for a message that was answered: only the results about filters are replaced, so that the caller learns what
+/// else was done, such as sending a transaction.
 fn refused_in(mut answer: ReservedReply, error: &FilterError) -> ReservedReply {
-    note(error);
+    log_store_error(error);
     if let Some(reply) = &mut answer.reply {
         refuse_filters(reply, (code(error), &error.to_string()));
     }
     answer
 }
 
+/// The JSON-RPC code of an error.
 const fn code(error: &FilterError) -> i32 {
     match error {
         FilterError::TooMany | FilterError::TooLarge(_) => LIMIT_EXCEEDED,
@@ -188,11 +214,11 @@ impl Service for FrontEnd {
         caller: &'a Arc<Caller>,
         message: Message,
     ) -> BoxFuture<'a, ReservedReply> {
-        if !self.ahead.is_unsure() {
+        if !self.next_block_wait.is_unsure() {
             return self.answer_now(caller, message);
         }
         Box::pin(async move {
-            self.ahead.wait_for_named(&message).await;
+            self.next_block_wait.wait_for_named(&message).await;
             self.answer_now(caller, message).await
         })
     }

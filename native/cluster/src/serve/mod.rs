@@ -1,8 +1,8 @@
 //! Front ends without state of their own: `rootlight serve`.
 //!
-//! A front end is a light client whose upstreams are the backends, so what a backend says is verified as everywhere else.
-//! What several front ends must share is in a store ([`crate::store`]): new blocks, the block that they show,
-//! filters, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
+//! A front end is a light client whose upstreams are the backends, so it verifies the responses of backends as those of any
+//! upstream. The state that front ends share is in a store ([`crate::store`]): announcements of new blocks, the block that all
+//! front ends show, filters, cached answers, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
 
 mod admin;
 mod answer_cache;

@@ -1,8 +1,9 @@
-//! Messages about blocks that other front ends may show already.
+//! Makes messages wait for blocks that other front ends may show already.
 //!
-//! A front end that cannot reach the store shows its own newest block. A client that has seen a block at one of them and asks
-//! the next one about its number would hear that there is none, or get the logs of the blocks before it. So a message
-//! that names one of the next blocks waits for it for a moment, at a front end that is cut off and at those that have lost one.
+//! A front end that cannot reach the store shows its own newest block. A client that has seen a block at one front end and asks
+//! another one about the block's number could get the answer that there is no such block, or only the logs of the blocks before it.
+//! So a message that names one of the next blocks waits for that block for a moment: at a front end that cannot reach the store,
+//! and at those that miss another front end.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,37 +15,40 @@ use rootlight_node::light::VisibleHead;
 use super::backend::NewBlocks;
 
 /// How long front ends may differ after a report that failed, and after the store was emptied.
-const UNSURE: Duration = Duration::from_secs(10);
-/// How long after the last report of another front end it may be cut off from the store, and not gone.
-const LOST: Duration = Duration::from_secs(60);
-/// How many blocks above its head a front end waits for.
-const NEXT: u64 = 16;
+const UNSURE_TIME: Duration = Duration::from_secs(10);
+/// How long after its last report another front end may still run without reaching the store; later it counts as stopped.
+const LOST_TIME: Duration = Duration::from_secs(60);
+/// How many blocks above the head a named block may be for a message to wait for it.
+const MAX_DISTANCE: u64 = 16;
 /// Longest wait for such a block.
 const WAIT: Duration = Duration::from_secs(2);
-/// Interval of looks at the backends meanwhile, however many messages wait: only they may tell of the block.
-const LOOK: Duration = Duration::from_millis(250);
+/// Least interval at which backends are asked for new blocks meanwhile, however many messages wait. Announcements of other front ends
+/// may not arrive.
+const ASK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Lets messages wait for blocks that other front ends may show.
 pub(super) struct NextBlockWait {
     head: VisibleHead,
     new_blocks: NewBlocks,
+    /// Until when other front ends may show other blocks.
     unsure_until: Mutex<Option<Instant>>,
-    looked: Mutex<Option<Instant>>,
+    /// When the backends were asked last.
+    asked: Mutex<Option<Instant>>,
 }
 
 impl NextBlockWait {
     pub(super) const fn new(head: VisibleHead, new_blocks: NewBlocks) -> Self {
-        Self { head, new_blocks, unsure_until: Mutex::new(None), looked: Mutex::new(None) }
+        Self { head, new_blocks, unsure_until: Mutex::new(None), asked: Mutex::new(None) }
     }
 
-    /// Notes that a report about the head failed, or that the store has forgotten which block is shown.
+    /// Notes that a report about the head failed, or that the store has lost which block is shown.
     pub(super) fn report_failed(&self) {
-        self.unsure_for(UNSURE);
+        self.unsure_for(UNSURE_TIME);
     }
 
     /// Notes that another front end was lost this long ago.
     pub(super) fn was_lost(&self, ago: Duration) {
-        self.unsure_for(LOST.saturating_sub(ago));
+        self.unsure_for(LOST_TIME.saturating_sub(ago));
     }
 
     fn unsure_for(&self, time: Duration) {
@@ -58,21 +62,22 @@ impl NextBlockWait {
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits for the newest block that a message names, if it is one of the next; not while messages are refused.
+    /// Waits for the newest block that a message names, if that block is a little above the head. Does not wait while messages are
+    /// refused.
     pub(super) async fn wait_for_named(&self, message: &Message) {
         let mut changes = self.head.changes();
         let Some(head) = self.head.served() else { return };
-        let is_next = |number: &u64| (1..=NEXT).contains(&number.saturating_sub(head.number));
-        let Some(wanted) = named(message).into_iter().filter(is_next).max() else { return };
+        let is_next = |number: &u64| (1..=MAX_DISTANCE).contains(&number.saturating_sub(head.number));
+        let Some(wanted) = named_blocks(message).into_iter().filter(is_next).max() else { return };
         let reached = async {
             while self.head.served().is_none_or(|head| head.number < wanted) {
-                self.look();
-                if let Ok(Err(_)) = tokio::time::timeout(LOOK, changes.changed()).await {
+                self.ask_backends();
+                if let Ok(Err(_)) = tokio::time::timeout(ASK_INTERVAL, changes.changed()).await {
                     return;
                 }
             }
         };
-        // A block that does not come in time is answered as unknown.
+        // If the block does not come in time, the message is answered without it.
         tokio::select! {
             biased;
             () = self.head.refuses() => {}
@@ -80,18 +85,18 @@ impl NextBlockWait {
         }
     }
 
-    /// Makes the backends look for new blocks, unless they did a moment ago.
-    fn look(&self) {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.is_none_or(|last| last.elapsed() >= LOOK) {
-            *looked = Some(Instant::now());
+    /// Asks the backends for new blocks, unless they were asked a moment ago.
+    fn ask_backends(&self) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.is_none_or(|last| last.elapsed() >= ASK_INTERVAL) {
+            *asked = Some(Instant::now());
             self.new_blocks.look();
         }
     }
 }
 
-/// The numbers of blocks that a message names; none of a long one.
-fn named(message: &Message) -> Vec<u64> {
+/// The numbers of blocks that a message names; empty for a long message, whose reading would take too long here.
+fn named_blocks(message: &Message) -> Vec<u64> {
     match message.bytes() <= SHORT_JSON {
         true => message.calls().flat_map(|call| call.blocks()).collect(),
         false => Vec::new(),
@@ -107,7 +112,7 @@ mod tests {
     fn blocks_are_named_by_numbers_maps_and_filters() {
         let of = |method: &str, params: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-            named(&read(text.as_bytes()))
+            named_blocks(&read(text.as_bytes()))
         };
         assert_eq!(of("eth_getBalance", r#"["0x01","0x1f"]"#), [31]);
         assert_eq!(of("eth_call", r#"[{"to":"0x01"},{"blockNumber":"0x2"}]"#), [2]);
@@ -117,7 +122,7 @@ mod tests {
         let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"eth_getCode","params":["0x01","0x1"]},
             {"jsonrpc":"2.0","id":2,"method":"eth_blockNumber"},{"id":3},
             {"jsonrpc":"2.0","id":4,"method":"eth_getStorageAt","params":["0x01","0x5","0x3"]}]"#;
-        assert_eq!(named(&read(batch.as_bytes())), [1, 3]);
+        assert_eq!(named_blocks(&read(batch.as_bytes())), [1, 3]);
         for (method, params) in [
             ("eth_getBalance", r#"["0x01","latest"]"#),
             ("eth_getLogs", r#"[{"blockHash":"0x1"}]"#),
@@ -126,6 +131,9 @@ mod tests {
         ] {
             assert_eq!(of(method, params), [0; 0], "{method} {params}");
         }
-        assert!(named(&read(b"{")).is_empty() && named(&read(&vec![b' '; SHORT_JSON + 1])).is_empty());
+        assert!(
+            named_blocks(&read(b"{")).is_empty()
+                && named_blocks(&read(&vec![b' '; SHORT_JSON + 1])).is_empty()
+        );
     }
 }

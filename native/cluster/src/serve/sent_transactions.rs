@@ -1,4 +1,5 @@
-//! The transactions that callers have sent through any of the front ends, in the order of the store.
+//! The transactions that callers have sent through any of the front ends, in the order of a stream in the store. Filters and
+//! subscriptions of pending transactions report them at every front end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +15,18 @@ use crate::Seal;
 use crate::store::{HotStore, HotStoreError, Script};
 
 /// Most transactions that are read at a time.
-const PAGE: usize = 1_000;
-/// The bytes of a sealed one: the code, the hash and the asker.
-const SEALED: usize = 32 + 32 + 8;
-/// Pause between two looks without an announcement.
+const MAX_PAGE: usize = 1_000;
+/// Bytes of a sealed transaction: the code of [`Seal`], the hash and the asker.
+const SEALED_BYTES: usize = 32 + 32 + 8;
+/// Pause between two reads of the stream, if no announcement comes.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How far the id of a transaction may lie ahead of the store's clock, in milliseconds, as `last_id.lua` says.
-const AHEAD: u64 = 60_000;
+/// How far the id of a transaction may be ahead of the store's clock, in milliseconds; the same number is in `last_id.lua`.
+const MAX_AHEAD_MILLIS: u64 = 60_000;
 
+/// Adds a transaction to the stream.
 const ADD: &str = concat!(include_str!("last_id.lua"), include_str!("sent.lua"));
+/// Reads a page of the stream.
 const READ: &str = concat!(include_str!("last_id.lua"), include_str!("read.lua"));
 
 /// The position of a transaction in the stream, as the store numbers it: milliseconds and a count.
@@ -34,42 +37,48 @@ pub(super) struct StreamId {
 }
 
 impl StreamId {
+    /// Reads the store's form, `MILLIS-COUNT`.
     fn read(text: &str) -> Option<Self> {
         let (millis, count) = text.split_once('-')?;
         Some(Self { millis: millis.parse().ok()?, count: count.parse().ok()? })
     }
 
+    /// Both numbers, 8 bytes each, big-endian.
     pub(super) fn to_bytes(self) -> [u8; 16] {
         ((u128::from(self.millis) << 64) | u128::from(self.count)).to_be_bytes()
     }
 
+    /// Reads bytes of [`Self::to_bytes`].
     pub(super) const fn from_bytes(bytes: [u8; 16]) -> Self {
         let both = u128::from_be_bytes(bytes);
         Self { millis: (both >> 64) as u64, count: both as u64 }
     }
 }
 
-/// A transaction, and the asker who has sent it.
+/// The hash of a transaction, and the shared id of the asker who has sent it.
 pub(super) type StreamedTransaction = (B256, u64);
 
-/// The transactions that were sent last.
+/// The newest sent transactions, as this front end has read them.
 pub(super) struct SentTransactions {
     store: Arc<HotStore>,
     seal: Seal,
     add: Script,
     read: Script,
-    /// The key of the transactions, and the channel that tells of new ones.
+    /// The key of the stream, and the channel on which new transactions are announced.
     key: String,
-    known: Mutex<ReadTransactions>,
+    read_so_far: Mutex<ReadTransactions>,
 }
 
+/// The part of the stream that this front end has read.
 #[derive(Default)]
 struct ReadTransactions {
+    /// The newest transactions, at most `MAX_PENDING`.
     transactions: VecDeque<(StreamId, StreamedTransaction)>,
+    /// The id of the last transaction that a front end has written.
     last: StreamId,
-    /// Up to where the stream was read, whoever has written what is there.
+    /// The id of the last entry that was read, whichever program has written it.
     read: StreamId,
-    /// Up to where any stream was read.
+    /// The highest id that was read of this stream, or of an earlier one that was lost.
     highest: StreamId,
 }
 
@@ -77,26 +86,26 @@ impl SentTransactions {
     pub(super) fn new(store: Arc<HotStore>, seal: Seal, chain: u64) -> Self {
         let key = format!("sent:{chain}");
         let [add, read] = [ADD, READ].map(Script::new);
-        Self { store, seal, add, read, key, known: Mutex::default() }
+        Self { store, seal, add, read, key, read_so_far: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, ReadTransactions> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read_so_far(&self) -> MutexGuard<'_, ReadTransactions> {
+        self.read_so_far.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The stream id of the last transaction.
     pub(super) fn last(&self) -> StreamId {
-        self.known().last
+        self.read_so_far().last
     }
 
-    /// The transactions after a stream id, and the stream id of the last of them, at this time of the store in milliseconds. An
-    /// id ahead of this time is of a stream that is gone, so no transaction is known to be after it.
+    /// The transactions after a stream id, and the id of the last one. `now` is the store's time in milliseconds. An id ahead of this
+    /// time is of a stream that was lost, so no transactions are returned for it.
     pub(super) fn since(&self, stream_id: StreamId, now: u64) -> (Vec<StreamedTransaction>, StreamId) {
-        let known = self.known();
-        if stream_id.millis > now.saturating_add(AHEAD) {
+        let known = self.read_so_far();
+        if stream_id.millis > now.saturating_add(MAX_AHEAD_MILLIS) {
             return (Vec::new(), known.last);
         }
-        let later = known.transactions.iter().filter(|(at, _)| *at > stream_id);
+        let later = known.transactions.iter().filter(|(id, _)| *id > stream_id);
         (later.map(|(_, sent)| *sent).collect(), known.last.max(stream_id))
     }
 
@@ -110,16 +119,16 @@ impl SentTransactions {
             self.seal.seal(&self.key, &[hash.as_slice(), &asker.to_be_bytes()].concat()),
             MAX_PENDING.to_string().into_bytes(),
             lifetime.into_bytes(),
-            self.known().highest.millis.to_string().into_bytes(),
+            self.read_so_far().highest.millis.to_string().into_bytes(),
         ];
         self.store.script::<u64>(&self.add, &self.key, &arguments).await.map(drop)
     }
 
-    /// Follows the store, and tells the subscriptions of this front end.
+    /// Reads the stream for ever, and announces new transactions to the subscriptions of this front end.
     pub(super) async fn follow(self: Arc<Self>, light: Arc<LightService>) {
         let mut subscription = self.store.subscribe(&self.key).ok();
-        // Transactions that were sent before this front end began concern filters only.
-        let mut first = true;
+        // Transactions that were sent before this front end started are for filters only, not for subscriptions.
+        let mut is_initial = true;
         loop {
             loop {
                 let (new, more) = match self.read_page().await {
@@ -129,15 +138,15 @@ impl SentTransactions {
                         break;
                     }
                 };
-                if !first {
+                if !is_initial {
                     light.announce_sent(&new);
                 }
                 if !more {
-                    first = false;
+                    is_initial = false;
                     break;
                 }
             }
-            let news = async {
+            let announced = async {
                 match &mut subscription {
                     Some(subscription) => {
                         matches!(subscription.recv().await, Ok(_) | Err(RecvError::Lagged(_)))
@@ -147,23 +156,23 @@ impl SentTransactions {
             };
             tokio::select! {
                 () = tokio::time::sleep(PAUSE) => {}
-                is_open = news => if !is_open { subscription = None },
+                is_open = announced => if !is_open { subscription = None },
             }
         }
     }
 
-    /// Reads the next transactions, and tells whether there may be more. What no front end has written is left out.
+    /// Reads the next transactions; returns them, and whether there may be more. Entries that no front end has written are left out.
     async fn read_page(&self) -> Result<(Vec<StreamedTransaction>, bool), HotStoreError> {
-        let from = self.known().read;
+        let from = self.read_so_far().read;
         let (last, page) = self.page(from).await?;
-        // The stream was lost, and begins with lower ids than before.
-        let is_another = last != StreamId::default() && last < from;
-        let page = if is_another { self.page(StreamId::default()).await?.1 } else { page };
-        let mut known = self.known();
-        if is_another {
+        // If the last id is lower than one that was read, the stream was lost and has begun anew.
+        let is_new_stream = last != StreamId::default() && last < from;
+        let page = if is_new_stream { self.page(StreamId::default()).await?.1 } else { page };
+        let mut known = self.read_so_far();
+        if is_new_stream {
             *known = ReadTransactions { highest: known.highest, ..ReadTransactions::default() };
         }
-        let (more, mut new) = (page.len() >= PAGE, Vec::new());
+        let (more, mut new) = (page.len() >= MAX_PAGE, Vec::new());
         for (stream_id, sealed) in page {
             known.read = known.read.max(stream_id);
             known.highest = known.highest.max(stream_id);
@@ -180,7 +189,8 @@ impl SentTransactions {
 
     /// The last id of the stream, and the transactions after `from`.
     async fn page(&self, from: StreamId) -> Result<(StreamId, Vec<(StreamId, Vec<u8>)>), HotStoreError> {
-        let arguments = [format!("{}-{}", from.millis, from.count), PAGE.to_string(), SEALED.to_string()];
+        let arguments =
+            [format!("{}-{}", from.millis, from.count), MAX_PAGE.to_string(), SEALED_BYTES.to_string()];
         let arguments = arguments.map(String::into_bytes);
         let (last, entries): (String, Vec<Vec<u8>>) =
             self.store.script(&self.read, &self.key, &arguments).await?;
@@ -195,6 +205,7 @@ impl SentTransactions {
     }
 }
 
+/// Reads an unsealed transaction.
 fn read(bytes: &[u8]) -> Option<StreamedTransaction> {
     let (hash, asker) = bytes.split_first_chunk()?;
     Some((B256::new(*hash), u64::from_be_bytes(asker.try_into().ok()?)))

@@ -1,7 +1,7 @@
 //! Announcements: messages that all front ends receive, if they are connected.
 //!
 //! An announcement can be lost: the server fails, the connection breaks, or a receiver is slow. [`Announcement::Gap`]
-//! says that some may have been; whoever must not miss anything also asks for the state itself from time to time.
+//! says that some may have been lost. A receiver that must not miss a change also reads the state itself from time to time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,26 +17,27 @@ use tracing::debug;
 use super::config::StoreConfig;
 use super::connection;
 
+/// Most channels of a front end. It uses a handful; the number bounds memory.
 pub(super) const MAX_CHANNELS: usize = 64;
-/// Announcements that a receiver may be behind; then it learns of a gap.
-const BEHIND: usize = 256;
-/// Longest announcement that is passed on, in bytes; a longer one is a gap.
-const LONGEST: usize = 1024 * 1024;
+/// Most announcements that wait for a receiver. A slower receiver loses the oldest, and gets `RecvError::Lagged`.
+const MAX_BEHIND: usize = 256;
+/// Longest announcement that receivers get, in bytes; a longer one becomes a gap.
+const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// An event for a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
     /// A message.
     Message(Bytes),
-    /// Messages may have been lost before this point. It is also the first thing after a connection is made.
+    /// Messages may have been lost before this one. It is also the first announcement after a connection is made.
     Gap,
 }
 
-/// The channels of a front end, by their whole names.
+/// The channels of a front end, by their names with the prefix of the service.
 #[derive(Default)]
 pub(super) struct Channels {
     senders: Mutex<HashMap<String, broadcast::Sender<Announcement>>>,
-    /// Signals that there is a new channel.
+    /// Notified when a channel is added.
     added: Notify,
 }
 
@@ -54,7 +55,7 @@ impl Channels {
         if senders.len() >= MAX_CHANNELS {
             return None;
         }
-        let (sender, receiver) = broadcast::channel(BEHIND);
+        let (sender, receiver) = broadcast::channel(MAX_BEHIND);
         senders.insert(name, sender);
         drop(senders);
         self.added.notify_one();
@@ -65,8 +66,8 @@ impl Channels {
         self.senders().keys().cloned().collect()
     }
 
-    /// Passes on what the server pushed.
-    fn pass(&self, pushed: PushInfo) {
+    /// Sends a message that the server has pushed to the receivers of its channel.
+    fn forward(&self, pushed: PushInfo) {
         if pushed.kind != PushKind::Message {
             return;
         }
@@ -77,15 +78,16 @@ impl Channels {
         };
         let Ok(name) = String::from_utf8(name) else { return };
         let announcement = match message.len() {
-            0..=LONGEST => Announcement::Message(message.into()),
+            0..=MAX_MESSAGE_BYTES => Announcement::Message(message.into()),
             _ => Announcement::Gap,
         };
         if let Some(sender) = self.senders().get(&name) {
-            // Without receivers nothing is to do.
+            // Sending fails if the channel has no receivers any more, which does no harm.
             let _ = sender.send(announcement);
         }
     }
 
+    /// Sends a gap to the receivers of a channel.
     fn gap(&self, name: &str) {
         if let Some(sender) = self.senders().get(name) {
             let _ = sender.send(Announcement::Gap);
@@ -93,8 +95,8 @@ impl Channels {
     }
 }
 
-/// Receives announcements for ever, from one server after another. A message that is published to a cluster reaches all of
-/// its servers.
+/// Receives announcements for ever, from one server until it fails, then from the next. Any server of a cluster will do: a message
+/// that is published to one reaches all.
 pub(super) async fn receive(config: StoreConfig, channels: Arc<Channels>) {
     let mut nodes = config.nodes.iter().cycle();
     loop {
@@ -102,9 +104,9 @@ pub(super) async fn receive(config: StoreConfig, channels: Arc<Channels>) {
             channels.added.notified().await;
         }
         let Some(node) = nodes.next() else { return };
-        let passing = channels.clone();
+        let forwarding = channels.clone();
         let push = move |pushed: PushInfo| {
-            passing.pass(pushed);
+            forwarding.forward(pushed);
             Ok::<(), std::convert::Infallible>(())
         };
         let settings = connection::settings(&config.limits).set_push_sender(push);
@@ -119,7 +121,8 @@ pub(super) async fn receive(config: StoreConfig, channels: Arc<Channels>) {
     }
 }
 
-/// Listens until the connection breaks. A server that does not answer any more is noticed, because it is asked regularly.
+/// Subscribes to the channels and waits until the connection breaks. A PING after each interval of `check` notices a server that
+/// does not answer any more.
 async fn listen(
     mut connection: MultiplexedConnection,
     channels: &Channels,

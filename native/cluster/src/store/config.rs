@@ -1,4 +1,4 @@
-//! Where the store is, and how long it may take.
+//! The configuration of the store: its addresses, the prefix of its keys, and limits of time and number.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use super::error::HotStoreError;
 
-/// The prefix of the keys of a service, unless it has one of its own.
+/// The default prefix of the keys of a service.
 pub const PREFIX: &str = "rootlight";
 
 /// Most addresses of a store.
@@ -19,7 +19,7 @@ const MAX_PREFIX: usize = 64;
 /// Whether the store is one server or a cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StoreLayout {
-    /// As the first server that answers says.
+    /// Take the layout that the first server that answers has.
     #[default]
     Detect,
     /// One server. With several addresses, the first one that answers and takes writes.
@@ -28,18 +28,18 @@ pub enum StoreLayout {
     Cluster,
 }
 
-/// How much of a front end the store may take.
+/// Limits of the time that a front end waits for the store, and of the commands that wait.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreLimits {
     /// Longest time of a command.
     pub command: Duration,
     /// Longest time for a new connection.
     pub connect: Duration,
-    /// Most commands that wait for an answer. Further ones fail at once.
+    /// Most commands that wait for an answer. Further ones fail at once with [`HotStoreError::Busy`].
     pub waiting: usize,
-    /// Time for which a part of the store that fails is not asked again.
+    /// Time for which a part of the store that fails gets no further command.
     pub pause: Duration,
-    /// Interval of the checks whether the store answers and announcements arrive.
+    /// Interval of the checks whether the store answers, and whether the connection for announcements does.
     pub check: Duration,
 }
 
@@ -55,14 +55,14 @@ impl Default for StoreLimits {
     }
 }
 
-/// Where the store is. `Debug` shows no address, because addresses hold passwords.
+/// The addresses of the store and its limits. `Debug` shows no address, because addresses may contain passwords.
 #[derive(Clone)]
 pub struct StoreConfig {
     pub(super) nodes: Vec<ConnectionInfo>,
     pub(super) prefix: String,
-    /// Whether it is a cluster.
+    /// Whether the store is one server or a cluster.
     pub layout: StoreLayout,
-    /// Time limits and numbers.
+    /// Limits of time and of waiting commands.
     pub limits: StoreLimits,
 }
 
@@ -77,13 +77,14 @@ impl fmt::Debug for StoreConfig {
 }
 
 impl StoreConfig {
-    /// Reads addresses: `redis://USER:PASSWORD@HOST:PORT`, or `rediss://` for TLS with the system's authorities. Several
-    /// are nodes of one cluster, with the same user and password.
+    /// Reads addresses: `redis://USER:PASSWORD@HOST:PORT`, or `rediss://` for TLS with the certificate
+    /// authorities of the system. Several addresses are of one store: nodes of a cluster, with the same user and password, or servers
+    /// of which one takes writes.
     ///
     /// All keys and channels begin with `prefix` and a colon, so that several services can share a store.
     ///
     /// # Errors
-    /// [`HotStoreError::Address`].
+    /// [`HotStoreError::Address`]: an address cannot be read, there are none or too many, or the prefix has other characters.
     pub fn parse<T: AsRef<str>>(urls: &[T], prefix: &str) -> Result<Self, HotStoreError> {
         let wrong = |reason: &str| HotStoreError::Address(reason.to_owned());
         if urls.is_empty() || urls.len() > MAX_URLS {

@@ -3,8 +3,8 @@
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use rootlight_limits::sanitize::sanitize;
 
-/// Why the hot store gave no answer. None of them repeats an address, which may hold a
-/// password; what the server says is for the log, not for callers.
+/// Why the hot store gave no answer. No message repeats an address, which may contain a password. Texts of the server are for the
+/// log, not for callers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HotStoreError {
@@ -17,10 +17,10 @@ pub enum HotStoreError {
     /// The part of the store that has the key failed a moment ago, and is not asked again yet.
     #[error("the store is down")]
     Down,
-    /// As many commands wait for answers as may.
+    /// The limit of commands that wait for answers is reached.
     #[error("{0} commands wait for the store already")]
     Busy(usize),
-    /// There are as many channels as may be.
+    /// The limit of channels is reached.
     #[error("{0} channels of the store are in use already")]
     Channels(usize),
     /// No answer came in time. The command may have been carried out.
@@ -38,7 +38,7 @@ pub enum HotStoreError {
 }
 
 impl HotStoreError {
-    /// Whether the server, or the way to it, is at fault, and not the command.
+    /// Whether an error is of the server or the connection, and not of the command.
     pub(super) fn is_outage(error: &RedisError) -> bool {
         match error.kind() {
             ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => true,
@@ -50,6 +50,7 @@ impl HotStoreError {
         }
     }
 
+    /// The error for callers of [`super::HotStore`].
     pub(super) fn of(error: &RedisError) -> Self {
         if error.is_timeout() {
             return Self::Slow;

@@ -1,4 +1,4 @@
-//! The hot store.
+//! [`HotStore`]: commands and scripts on the store, announcements, and the task that reconnects.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -17,40 +17,42 @@ use super::health::{Health, slot};
 use super::metrics::StoreMetrics;
 use super::script::Script;
 
-/// Failing for so long, a part of the store is reached by new connections only: a failover may have moved it.
+/// How long a part of the store may fail before a new connection is made: after a failover, another server may have the part.
 const RECONNECT_AFTER: Duration = Duration::from_millis(1_500);
 
-/// Gives the store's own time.
+/// Returns the store's own time: seconds and microseconds.
 const TIME: &str = "local now = redis.call('TIME') return {tonumber(now[1]), tonumber(now[2])}";
 
-/// Sets a value that others can do without.
-const ROOM: &str = concat!(include_str!("memory.lua"), include_str!("room.lua"));
+/// Sets a value, unless too much of the server's memory is in use.
+const SET_IF_ROOMY: &str = concat!(include_str!("memory.lua"), include_str!("room.lua"));
 
-/// Sends a command again as a script, which removes a key that holds another kind of value.
-const AGAIN: &str = "return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
+/// Runs a command again within a script, which removes a key that has another kind of value ([`Script`]).
+const RETRY: &str = "return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
 
-/// How much of a server's memory may be in use when such a value is set, in percent. The rest is for limits, keys and
-/// filters.
-const SPARE_PERCENT: u8 = 50;
+/// How much of a server's memory may be in use for [`HotStore::set_if_roomy`] to set a value, in percent. The rest is for limits,
+/// keys and filters.
+const MAX_USED_PERCENT: u8 = 50;
 
-/// The hot store. Every function answers within [`StoreLimits::command`], with an error if the store does not.
+/// The hot store: data that front ends share, in Redis or Valkey. Every function returns within [`StoreLimits::command`], with an
+/// error if the store has not answered by then.
 ///
 /// Names of keys and channels are given without the prefix of [`StoreConfig`]. Dropping the last handle ends the
 /// connections.
 pub struct HotStore {
-    shared: Arc<HotStoreInner>,
+    inner: Arc<HotStoreInner>,
     channels: Arc<Channels>,
     tasks: Vec<JoinHandle<()>>,
     time: Script,
-    room: Script,
-    again: Script,
+    set_if_roomy: Script,
+    retry: Script,
 }
 
-/// State that commands and the check of connections share.
+/// State that commands and the task that checks the connection share.
 struct HotStoreInner {
     config: StoreConfig,
-    link: RwLock<StoreConnection>,
+    connection: RwLock<StoreConnection>,
     health: Health,
+    /// One for each command that may wait for an answer.
     permits: Semaphore,
     metrics: StoreMetrics,
 }
@@ -68,40 +70,40 @@ impl Drop for HotStore {
 }
 
 impl HotStore {
-    /// Connects to a store; must be called inside a runtime. Later the connection is made again whenever it breaks.
+    /// Connects to a store; must be called inside a runtime. Whenever the connection breaks later, a task connects again.
     ///
     /// # Errors
-    /// [`HotStoreError::Unreachable`].
+    /// [`HotStoreError::Unreachable`]: no server answers, or none takes writes.
     pub async fn connect(config: &StoreConfig) -> Result<Arc<Self>, HotStoreError> {
-        let link = StoreConnection::open(config).await?;
+        let connection = StoreConnection::open(config).await?;
         let metrics = StoreMetrics::default();
         metrics.up.set(1);
         metrics.connections.inc();
         let StoreLimits { waiting, pause, .. } = config.limits;
-        let shared = Arc::new(HotStoreInner {
+        let inner = Arc::new(HotStoreInner {
             config: config.clone(),
-            link: RwLock::new(link),
+            connection: RwLock::new(connection),
             health: Health::new(pause),
             permits: Semaphore::new(waiting),
             metrics,
         });
         let channels = Arc::<Channels>::default();
         let tasks = vec![
-            tokio::spawn(check(shared.clone())),
+            tokio::spawn(check(inner.clone())),
             tokio::spawn(announce::receive(config.clone(), channels.clone())),
         ];
-        let [time, room, again] = [TIME, ROOM, AGAIN].map(Script::new);
-        Ok(Arc::new(Self { shared, channels, tasks, time, room, again }))
+        let [time, set_if_roomy, retry] = [TIME, SET_IF_ROOMY, RETRY].map(Script::new);
+        Ok(Arc::new(Self { inner, channels, tasks, time, set_if_roomy, retry }))
     }
 
     /// Whether all parts of the store answered when they were last asked.
     pub fn is_up(&self) -> bool {
-        self.shared.health.is_up()
+        self.inner.health.is_up()
     }
 
     /// Counters of the store.
     pub fn metrics(&self) -> &StoreMetrics {
-        &self.shared.metrics
+        &self.inner.metrics
     }
 
     /// The value of a key; `None` if there is none.
@@ -109,20 +111,20 @@ impl HotStore {
         self.command("GET", key, &[]).await
     }
 
-    /// Sets the value of a key, which ends after a time.
+    /// Sets the value of a key, which the store removes after `lifetime`.
     ///
     /// # Errors
-    /// [`HotStoreError`]. After [`HotStoreError::Slow`] and [`HotStoreError::Failed`] the value may be there.
+    /// [`HotStoreError`]. After [`HotStoreError::Slow`] and [`HotStoreError::Failed`] the value may have been set.
     pub async fn set(&self, key: &str, value: &[u8], lifetime: Duration) -> Result<(), HotStoreError> {
-        let key = self.name(key);
+        let key = self.full_name(key);
         let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX).max(1);
         let mut command = cmd("SET");
         command.arg(&key).arg(value).arg("PX").arg(millis);
-        self.shared.run(slot(key.as_bytes()), &command).await.map(drop)
+        self.inner.run(slot(key.as_bytes()), &command).await.map(drop)
     }
 
-    /// As [`Self::set`], for a value that others can do without: it is not set when more than half of the memory is in use
-    /// that the server, or the one of a cluster that would have the value, may use. Returns whether it was set.
+    /// As [`Self::set`], for a value that is not necessary: it is not set while more than half of the server's memory is in use (in a
+    /// cluster, of the server that has the key). Returns whether it was set.
     pub async fn set_if_roomy(
         &self,
         key: &str,
@@ -130,14 +132,14 @@ impl HotStore {
         lifetime: Duration,
     ) -> Result<bool, HotStoreError> {
         let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX).max(1);
-        let arguments = [value.to_vec(), millis.to_string().into(), SPARE_PERCENT.to_string().into()];
-        self.script(&self.room, key, &arguments).await
+        let arguments = [value.to_vec(), millis.to_string().into(), MAX_USED_PERCENT.to_string().into()];
+        self.script(&self.set_if_roomy, key, &arguments).await
     }
 
-    /// Removes a key. Returns whether it was there.
+    /// Removes a key. Returns whether the key existed.
     pub async fn remove(&self, key: &str) -> Result<bool, HotStoreError> {
-        let key = self.name(key);
-        let answer = self.shared.run(slot(key.as_bytes()), cmd("DEL").arg(&key)).await?;
+        let key = self.full_name(key);
+        let answer = self.inner.run(slot(key.as_bytes()), cmd("DEL").arg(&key)).await?;
         read(answer)
     }
 
@@ -151,72 +153,74 @@ impl HotStore {
         key: &str,
         arguments: &[Vec<u8>],
     ) -> Result<T, HotStoreError> {
-        let key = self.name(key);
+        let key = self.full_name(key);
         let slot = slot(key.as_bytes());
         let command = |name: &str, body: &str| {
             let mut command = cmd(name);
             command.arg(body).arg(1).arg(&key).arg(arguments);
             command
         };
-        match self.shared.ask(slot, &command("EVALSHA", &script.hash)).await {
+        match self.inner.ask(slot, &command("EVALSHA", &script.hash)).await {
             Ok(answer) => read(answer),
-            // The server was restarted, or is new. It keeps a script that it was given whole.
+            // The server was restarted, or is new. It stores the script when it gets the whole text.
             Err(CommandFailure::Server(error)) if is_no_script(&error) => {
-                read(self.shared.run(slot, &command("EVAL", &script.text)).await?)
+                read(self.inner.run(slot, &command("EVAL", &script.text)).await?)
             }
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Runs another command on a key, which must be the first argument after the name of the command. A key that holds another
-    /// kind of value than the command is for is removed, as by a script.
+    /// Runs another command on a key, which must be the first argument after the name of the command. A key whose value is not of the
+    /// kind that the command needs is removed first, as by a script.
     pub async fn command<T: FromRedisValue>(
         &self,
         name: &str,
         key: &str,
         arguments: &[Vec<u8>],
     ) -> Result<T, HotStoreError> {
-        let full_key = self.name(key);
+        let full_key = self.full_name(key);
         let mut command = cmd(name);
         command.arg(&full_key).arg(arguments);
-        match self.shared.ask(slot(full_key.as_bytes()), &command).await {
+        match self.inner.ask(slot(full_key.as_bytes()), &command).await {
             Ok(answer) => read(answer),
             Err(CommandFailure::Server(error)) if error.code() == Some("WRONGTYPE") => {
                 let arguments = [&[name.as_bytes().to_vec()], arguments].concat();
-                self.script(&self.again, key, &arguments).await
+                self.script(&self.retry, key, &arguments).await
             }
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Sends a message to all front ends that listen, this one included.
+    /// Sends a message to all front ends that listen to the channel, this one included.
     pub async fn publish(&self, channel: &str, message: &[u8]) -> Result<(), HotStoreError> {
-        let channel = self.name(channel);
+        let channel = self.full_name(channel);
         let mut command = cmd("PUBLISH");
         command.arg(&channel).arg(message);
-        self.shared.run(slot(channel.as_bytes()), &command).await.map(drop)
+        self.inner.run(slot(channel.as_bytes()), &command).await.map(drop)
     }
 
-    /// Listens to a channel. The first announcement is [`Announcement::Gap`], once the server sends messages; a receiver
-    /// that is too slow learns so by `RecvError::Lagged`, which is a gap too.
+    /// Listens to a channel. The first announcement is [`Announcement::Gap`], from which on the server sends messages. A receiver that
+    /// is too slow gets `RecvError::Lagged`, which is a gap too.
     ///
     /// # Errors
-    /// [`HotStoreError::Channels`].
+    /// [`HotStoreError::Channels`]: too many channels are in use.
     pub fn subscribe(&self, channel: &str) -> Result<broadcast::Receiver<Announcement>, HotStoreError> {
-        self.channels.receiver(self.name(channel)).ok_or(HotStoreError::Channels(MAX_CHANNELS))
+        self.channels.receiver(self.full_name(channel)).ok_or(HotStoreError::Channels(MAX_CHANNELS))
     }
 
-    /// The store's own time since 1970. In a cluster it is that of one server.
+    /// The store's own time since 1970; in a cluster that of one of its servers.
     pub async fn time(&self) -> Result<Duration, HotStoreError> {
         let (seconds, micros): (u64, u64) = self.script(&self.time, "time", &[]).await?;
         Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
     }
 
-    fn name(&self, key: &str) -> String {
-        format!("{}:{key}", self.shared.config.prefix)
+    /// A key or channel with the prefix of the service.
+    fn full_name(&self, key: &str) -> String {
+        format!("{}:{key}", self.inner.config.prefix)
     }
 }
 
+/// Converts an answer to the type that the caller expects.
 fn read<T: FromRedisValue>(answer: Value) -> Result<T, HotStoreError> {
     T::from_redis_value(answer).map_err(|error| HotStoreError::Answer(error.to_string()))
 }
@@ -229,7 +233,7 @@ fn is_no_script(error: &RedisError) -> bool {
 enum CommandFailure {
     /// The command was not sent, or no answer came in time.
     Own(HotStoreError),
-    /// The server or the connection says so.
+    /// The error of the server or the connection.
     Server(RedisError),
 }
 
@@ -243,10 +247,12 @@ impl From<CommandFailure> for HotStoreError {
 }
 
 impl HotStoreInner {
+    /// As [`Self::ask`], with the error for callers.
     async fn run(&self, slot: u16, command: &Cmd) -> Result<Value, HotStoreError> {
         Ok(self.ask(slot, command).await?)
     }
 
+    /// Sends a command about a slot, if the limit of waiting commands and the slot's health admit it.
     async fn ask(&self, slot: u16, command: &Cmd) -> Result<Value, CommandFailure> {
         let refused = |error| {
             self.metrics.refused.inc();
@@ -261,10 +267,11 @@ impl HotStoreInner {
         self.send(slot, command).await
     }
 
+    /// Sends a command, and notes whether the store has answered.
     async fn send(&self, slot: u16, command: &Cmd) -> Result<Value, CommandFailure> {
-        let mut link = self.link.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut connection = self.connection.read().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = Instant::now();
-        let failure = match timeout(self.config.limits.command, link.run(command)).await {
+        let failure = match timeout(self.config.limits.command, connection.run(command)).await {
             Ok(Ok(answer)) => {
                 self.metrics.latency.observe(sent.elapsed().as_secs_f64());
                 self.health.succeeded(slot);
@@ -283,17 +290,17 @@ impl HotStoreInner {
     }
 }
 
-/// Looks regularly whether the store answers, and connects anew if it does not for long.
-async fn check(shared: Arc<HotStoreInner>) {
-    let probe = slot(format!("{}:probe", shared.config.prefix).as_bytes());
-    let key = format!("{}:probe", shared.config.prefix);
+/// Checks regularly whether the store answers, and connects again if a part fails for long.
+async fn check(inner: Arc<HotStoreInner>) {
+    let probe = slot(format!("{}:probe", inner.config.prefix).as_bytes());
+    let key = format!("{}:probe", inner.config.prefix);
     let mut was_up = true;
     loop {
-        tokio::time::sleep(shared.config.limits.check).await;
-        // Parts that fail are asked by the commands of requests; this one finds an outage without requests.
-        let _ = shared.send(probe, cmd("GET").arg(&key)).await;
-        let failing = shared.health.failing_for();
-        let up = failing.is_zero() || shared.health.is_up();
+        tokio::time::sleep(inner.config.limits.check).await;
+        // The commands of requests notice which parts fail; this command notices an outage while there are no requests.
+        let _ = inner.send(probe, cmd("GET").arg(&key)).await;
+        let failing = inner.health.failing_for();
+        let up = failing.is_zero() || inner.health.is_up();
         if up != was_up {
             if up {
                 info!("the store answers again")
@@ -302,19 +309,19 @@ async fn check(shared: Arc<HotStoreInner>) {
             }
             was_up = up;
         }
-        shared.metrics.up.set(up.into());
+        inner.metrics.up.set(up.into());
         if failing < RECONNECT_AFTER {
             continue;
         }
-        if let Ok(mut link) = StoreConnection::open(&shared.config).await
+        if let Ok(mut connection) = StoreConnection::open(&inner.config).await
             && matches!(
-                timeout(shared.config.limits.command, link.run(cmd("GET").arg(&key))).await,
+                timeout(inner.config.limits.command, connection.run(cmd("GET").arg(&key))).await,
                 Ok(Ok(_))
             )
         {
-            *shared.link.write().unwrap_or_else(PoisonError::into_inner) = link;
-            shared.metrics.connections.inc();
-            shared.health.reset();
+            *inner.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
+            inner.metrics.connections.inc();
+            inner.health.reset();
         }
     }
 }

@@ -5,9 +5,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// Shortest bucket of the times of commands, in seconds; each further one is twice as long.
+/// Upper bound of the first bucket for times of commands, in seconds; each further bound is twice the one before.
 const SHORTEST: f64 = 0.000_1;
-/// Number of the buckets: up to 0.4 s.
+/// Number of buckets; the last bound is 0.4 s, above the default time limit of a command.
 const BUCKETS: u16 = 13;
 
 /// Counters of the store.
@@ -21,7 +21,7 @@ pub struct StoreMetrics {
     pub(super) failed: Counter,
     /// Commands that were not sent, because the store was down or too many waited.
     pub(super) refused: Counter,
-    /// Connections that were made anew.
+    /// Connections that were made.
     pub(super) connections: Counter,
 }
 

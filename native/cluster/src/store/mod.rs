@@ -1,5 +1,5 @@
-//! The hot store of a service on many machines: small data that every message needs, in Redis or another server of its
-//! protocol, such as Valkey: one server or a cluster.
+//! The hot store of a service on many machines: small data that front ends share and that messages need. It is Redis, or another
+//! server of its protocol such as Valkey: one server or a cluster.
 //!
 //! All data of the store can be lost at any time. Data that must last is in PostgreSQL. A front end that cannot reach the
 //! store continues without the store, within limits that are stated where the store is used.

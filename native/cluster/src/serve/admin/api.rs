@@ -1,4 +1,5 @@
-//! The requests of the page. All are POST with JSON, so that no key's id is in a URL, which logs may keep.
+//! The requests of the admin page. All are POST with JSON, so that no id of a key is in a URL, which proxies and browsers may
+//! write to logs.
 
 use std::sync::Arc;
 
@@ -18,28 +19,29 @@ use super::reply::{AdminError, answer};
 use super::{guard, state};
 use crate::keys::{DayUsage, ServiceUsage};
 
-/// Longest body, in bytes. The longest lists of a key fit.
-const BODY: usize = 1024 * 1024;
-/// Keys of a page, unless another number is asked for.
-const PAGE: u32 = 50;
-/// Days of a report, unless another number is asked for.
-const DAYS: u32 = 30;
+/// Longest body, in bytes. A key with the longest lists fits.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// Keys in a page of the list, unless the request names another number.
+const PAGE_KEYS: u32 = 50;
+/// Days of a report, unless the request names another number.
+const REPORT_DAYS: u32 = 30;
 
 type AdminContext = State<Arc<state::AdminState>>;
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ListRequest {
-    /// How their names or ids begin.
+    /// The beginning of the names or ids of the wanted keys; empty for all keys.
     search: String,
-    /// Where the page before ended.
+    /// `next` of the page before; none for the first page.
     after: Option<String>,
+    /// Most keys of the page.
     most: u32,
 }
 
 impl Default for ListRequest {
     fn default() -> Self {
-        Self { search: String::new(), after: None, most: PAGE }
+        Self { search: String::new(), after: None, most: PAGE_KEYS }
     }
 }
 
@@ -47,6 +49,7 @@ impl Default for ListRequest {
 #[derive(Serialize)]
 struct KeyList {
     keys: Vec<KeySummary>,
+    /// Where the next page begins; none on the last page.
     next: Option<String>,
 }
 
@@ -56,7 +59,7 @@ struct Create {
     change: Object<KeyChange>,
 }
 
-/// A new key. Its text is shown this once.
+/// A new key. Its text is sent only now, because only its hash is stored.
 #[derive(Serialize)]
 struct Created {
     id: String,
@@ -79,13 +82,14 @@ struct Revoke {
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct UsageRequest {
+    /// The key; none for all keys together.
     id: Option<String>,
     days: u32,
 }
 
 impl Default for UsageRequest {
     fn default() -> Self {
-        Self { id: None, days: DAYS }
+        Self { id: None, days: REPORT_DAYS }
     }
 }
 
@@ -101,7 +105,7 @@ enum UsageReply {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// The addresses below `/api`, for requests with the token.
+/// The paths below `/api`, for requests with the token.
 pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminState>> {
     Router::new()
         .route("/api/overview", post(overview))
@@ -111,7 +115,7 @@ pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminS
         .route("/api/keys/limit", post(limit))
         .route("/api/keys/revoke", post(revoke))
         .route_layer(middleware::from_fn_with_state(state.clone(), guard::token))
-        .layer(DefaultBodyLimit::max(BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, AdminError> {

@@ -1,9 +1,10 @@
-//! The files of the page, which the program contains.
+//! Serves the files of the admin page, which are compiled into the program.
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 
+/// Media type of the modules.
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, media type and text of each file.
@@ -20,9 +21,10 @@ const FILES: [(&str, &str, &str); 10] = [
     ("/keys.js", SCRIPT, include_str!("page/keys.js")),
 ];
 
+/// A route for each file.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
-        router.route(path, get(move || std::future::ready(([(CONTENT_TYPE, kind)], text))))
+    FILES.into_iter().fold(Router::new(), |router, (path, media_type, text)| {
+        router.route(path, get(move || std::future::ready(([(CONTENT_TYPE, media_type)], text))))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Which requests are answered.
+//! Decides which requests of the admin page are answered: [`sender`] checks where a request comes from, [`token`] its token.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use super::reply::AdminError;
 use super::state;
 use super::token_check::Denied;
 
-/// The permissions of browsers for an answer: scripts and styles come from this port only, text does not become script or
-/// markup, no form is sent without script (it would put its fields into an address), and no other page shows this one.
+/// The content security policy of all answers: scripts and styles come from this port only, text does not become script or
+/// markup, no form is sent without script (a browser would put its fields into the URL), and no other page shows this one
+/// in a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -28,7 +29,7 @@ const HEADERS: [(&str, &str); 7] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Answers requests to this machine that no other web page has sent.
+/// Refuses requests to a name that is not of this machine, and those of other web pages. Adds [`HEADERS`] to all answers.
 pub(super) async fn sender(request: Request, next: Next) -> Response {
     let mut response = match check_sender(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
@@ -40,6 +41,7 @@ pub(super) async fn sender(request: Request, next: Next) -> Response {
     response
 }
 
+/// Refuses requests without the token, with a wrong one, or with another body than JSON.
 pub(super) async fn token(
     State(state): State<Arc<state::AdminState>>,
     request: Request,
@@ -58,10 +60,11 @@ fn single<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a s
     value.to_str().ok()
 }
 
-/// The name in the address may be another one's that was made to resolve to this machine (DNS rebinding), so it must be
-/// one that no other site can have.
+/// Checks the `Host` and `Origin` headers. Another site can make its own name resolve to this machine (DNS rebinding), so
+/// `Host` must be a name that no other site can have.
 fn check_sender(headers: &HeaderMap, uri: &Uri) -> Result<(), AdminError> {
     let host = single(headers, &header::HOST).filter(|host| is_own(host)).ok_or(AdminError::Host)?;
+    // A request for a proxy names a host in its first line too, which could differ from `Host`.
     if uri.authority().is_some() {
         return Err(AdminError::Host);
     }
@@ -71,13 +74,14 @@ fn check_sender(headers: &HeaderMap, uri: &Uri) -> Result<(), AdminError> {
             return Err(AdminError::Origin);
         }
     }
+    // URLs may be written to logs, so they must not contain a token or an id.
     if uri.query().is_some() {
         return Err(AdminError::Parameters);
     }
     Ok(())
 }
 
-/// Whether a host is this machine. The port may be another one: that of a tunnel.
+/// Whether a `Host` header names this machine. The port may differ from the page's, as that of an SSH tunnel does.
 fn is_own(host: &str) -> bool {
     let names = ["127.0.0.1", "[::1]", "localhost"];
     let rest = names.into_iter().find_map(|name| {
@@ -94,7 +98,7 @@ fn is_port(text: &str) -> bool {
 fn check_token(state: &state::AdminState, request: &Request) -> Result<(), AdminError> {
     let headers = request.headers();
     let sent = single(headers, &header::AUTHORIZATION).and_then(bearer).ok_or(AdminError::NoToken)?;
-    match state.attempts.check(sent.as_bytes()) {
+    match state.token_check.check(sent.as_bytes()) {
         Ok(()) => {}
         Err(Denied::Wrong) => {
             warn!("admin page: a wrong token was sent");
@@ -109,6 +113,7 @@ fn check_token(state: &state::AdminState, request: &Request) -> Result<(), Admin
     Ok(())
 }
 
+/// The token in an `Authorization` header of the scheme `Bearer`.
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)

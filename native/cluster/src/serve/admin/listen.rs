@@ -1,4 +1,4 @@
-//! The port of the admin page.
+//! The server of the admin page: its port, its routes and their checks.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,10 +40,10 @@ impl AdminPage {
         Ok(Self { listener, router, counts })
     }
 
-    /// The address.
+    /// The address on which the page is served.
     ///
     /// # Errors
-    /// None in practice: the operating system tells the address of an open socket.
+    /// None in practice: the operating system returns the address of every open socket.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

@@ -1,9 +1,9 @@
-//! The admin page of a front end: keys, usage, top methods and the health of what the service consists of, on a loopback
-//! port of its own.
+//! The admin page of a front end, on a loopback port of its own: keys, usage, most used methods, and the health of the chain,
+//! the backends, the store and the database.
 //!
 //! A client with the token may do what `rootlight keys` does. A request is answered if it comes to a name of this machine
 //! (`Host`), from the page itself (`Origin`), with the token in its `Authorization` header; wrong tokens are limited.
-//! The page's own files are the same for everybody and need no token.
+//! The page's files contain no data of the service and need no token.
 
 mod api;
 mod files;

@@ -1,4 +1,5 @@
-//! The health of a service, as one front end sees it.
+//! The answer to the page's request `overview`: the health of the service, as one front end sees it. The module `health.js` of
+//! the page shows it.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use tokio::time::timeout;
 use super::state::AdminState;
 use crate::keys::{ClusterKeyError, DatabaseReport, Decision, LookupOutcome};
 
-/// Longest time that the database may take to tell its state.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest time that the database may take for its report; afterwards the answer says that the database is slow.
+const DATABASE_TIME: Duration = Duration::from_secs(2);
 
 /// The state of the service.
 #[derive(Serialize)]
@@ -38,11 +39,13 @@ pub(super) struct Overview {
 struct ChainOverview {
     health: Health,
     synced: bool,
-    /// Number and timestamp of the newest block.
+    /// Number and timestamp (seconds since 1970) of the newest block.
     head: Option<(u64, u64)>,
+    /// Height of the highest block that is known to exist.
     target: Option<u64>,
 }
 
+/// A backend. The fields are those of [`UpstreamHealth`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BackendOverview {
@@ -54,15 +57,19 @@ struct BackendOverview {
     lies: u32,
 }
 
+/// The store, with counts since the start of this front end.
 #[derive(Serialize)]
 struct StoreOverview {
     up: bool,
+    /// Commands without an answer.
     failed: u64,
+    /// Commands that were not sent.
     refused: u64,
+    /// Connections that were made.
     connections: u64,
 }
 
-/// The database's report, or the error in its place.
+/// The database's report, or why there is none.
 #[derive(Serialize)]
 struct DatabaseOverview {
     report: Option<DatabaseReport>,
@@ -90,10 +97,11 @@ struct Decisions {
 }
 
 impl Overview {
+    /// Collects the state; only the database is asked for it.
     pub(super) async fn of(state: &AdminState) -> Self {
         let chain_status = state.service.chain_status();
-        let (level, by) =
-            (|level| state.access.metrics().lookups(level), |by| state.access.metrics().decisions(by));
+        let metrics = state.access.metrics();
+        let (lookups, decisions) = (|outcome| metrics.lookups(outcome), |by| metrics.decisions(by));
         let store_metrics = state.store.metrics();
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -112,20 +120,20 @@ impl Overview {
                 connections: store_metrics.connections(),
             },
             database: DatabaseOverview::ask(state).await,
-            front_ends: state.access.metrics().front_ends(),
+            front_ends: metrics.front_ends(),
             lookups: LookupsOverview {
-                memory: level(LookupOutcome::Memory),
-                store: level(LookupOutcome::Store),
-                database: level(LookupOutcome::Database),
-                absent: level(LookupOutcome::Absent),
-                failed: level(LookupOutcome::Failed),
-                refused: level(LookupOutcome::Refused),
+                memory: lookups(LookupOutcome::Memory),
+                store: lookups(LookupOutcome::Store),
+                database: lookups(LookupOutcome::Database),
+                absent: lookups(LookupOutcome::Absent),
+                failed: lookups(LookupOutcome::Failed),
+                refused: lookups(LookupOutcome::Refused),
             },
             decisions: Decisions {
-                lease: by(Decision::Lease),
-                store: by(Decision::Store),
-                refusal: by(Decision::Refusal),
-                fallback: by(Decision::Fallback),
+                lease: decisions(Decision::Lease),
+                store: decisions(Decision::Store),
+                refusal: decisions(Decision::Refusal),
+                fallback: decisions(Decision::Fallback),
             },
             methods: state.service.counts().metrics.methods(),
         }
@@ -133,8 +141,9 @@ impl Overview {
 }
 
 impl DatabaseOverview {
+    /// Asks the database for its report.
     async fn ask(state: &AdminState) -> Self {
-        let report = timeout(PATIENCE, state.keys.report()).await.unwrap_or(Err(ClusterKeyError::Slow));
+        let report = timeout(DATABASE_TIME, state.keys.report()).await.unwrap_or(Err(ClusterKeyError::Slow));
         match report {
             Ok(report) => Self { report: Some(report), error: None },
             Err(error) => Self { report: None, error: Some(error.to_string()) },
@@ -143,8 +152,8 @@ impl DatabaseOverview {
 }
 
 impl From<UpstreamHealth> for BackendOverview {
-    fn from(chain_status: UpstreamHealth) -> Self {
-        let UpstreamHealth { name, healthy, announced, latency, demerits, lies } = chain_status;
+    fn from(health: UpstreamHealth) -> Self {
+        let UpstreamHealth { name, healthy, announced, latency, demerits, lies } = health;
         let latency_millis = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         Self { name, healthy, announced, latency_millis, demerits, lies }
     }

@@ -1,4 +1,4 @@
-//! Answers of the admin page that are no files: JSON, and refusals.
+//! The answers to the requests of the admin page, as JSON: results, and refusals with their HTTP status.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::keys::ClusterKeyError;
 
-/// Seconds after which a refused token may be sent again.
-const RETRY: HeaderValue = HeaderValue::from_static("1");
+/// Seconds after which another token may be sent: the rate of wrong tokens is one per second.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// Why a request is not answered.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub(super) enum AdminError {
     /// The `Origin` header is not the page's own.
     #[error("origin not allowed: only this page may send requests")]
     Origin,
-    /// There is something behind the path of the address.
+    /// The URL has a query.
     #[error(
         "an address has no parameters here: send JSON in the body, and the token in the Authorization header"
     )]
@@ -43,13 +43,13 @@ pub(super) enum AdminError {
     NotFound,
 }
 
-/// Longest part of a reason that is told: it repeats what came.
-const REASON: usize = 300;
+/// Longest reason in an answer, in characters: it may repeat parts of the body.
+const MAX_REASON: usize = 300;
 
 impl AdminError {
-    /// The body does not decode for this reason.
+    /// The error of a body that does not decode.
     pub(super) fn body(error: &serde_json::Error) -> Self {
-        Self::Body(error.to_string().chars().take(REASON).collect())
+        Self::Body(error.to_string().chars().take(MAX_REASON).collect())
     }
 
     fn status(&self) -> StatusCode {
@@ -82,7 +82,7 @@ impl IntoResponse for AdminError {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             Self::TooManyTokens => {
-                headers.insert(header::RETRY_AFTER, RETRY);
+                headers.insert(header::RETRY_AFTER, RETRY_SECONDS);
             }
             _ => {}
         }
@@ -90,7 +90,7 @@ impl IntoResponse for AdminError {
     }
 }
 
-/// An answer, or why there is none.
+/// The response with a result, or with the reason why there is none.
 pub(super) fn answer<T: Serialize>(result: Result<T, AdminError>) -> Response {
     match result {
         Ok(value) => json(StatusCode::OK, &value),
@@ -98,6 +98,7 @@ pub(super) fn answer<T: Serialize>(result: Result<T, AdminError>) -> Response {
     }
 }
 
+/// A response with a JSON body.
 fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let body = match serde_json::to_vec(value) {
         Ok(body) => Body::from(body),

@@ -1,4 +1,4 @@
-//! The state behind the admin page.
+//! The state behind the admin page: what a host gives to it, and the same for its handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::token_check::TokenCheck;
 use crate::keys::{ClusterAccess, ClusterKeys};
 use crate::store::HotStore;
 
-/// The state behind an admin page.
+/// What an admin page needs.
 pub struct AdminParts {
     /// The front end, whose backends are shown.
     pub service: SharedService,
@@ -20,7 +20,7 @@ pub struct AdminParts {
     pub store: Arc<HotStore>,
     /// The keys and limits of this front end.
     pub access: Arc<ClusterAccess>,
-    /// A notice for the operator.
+    /// The token that requests must have.
     pub token: AdminToken,
 }
 
@@ -30,18 +30,18 @@ impl fmt::Debug for AdminParts {
     }
 }
 
-/// The same for the handlers of requests.
+/// [`AdminParts`] for the handlers of requests, with the limit of wrong tokens.
 pub(super) struct AdminState {
     pub(super) service: SharedService,
     pub(super) keys: ClusterKeys,
     pub(super) store: Arc<HotStore>,
     pub(super) access: Arc<ClusterAccess>,
-    pub(super) attempts: TokenCheck,
+    pub(super) token_check: TokenCheck,
 }
 
 impl From<AdminParts> for AdminState {
     fn from(parts: AdminParts) -> Self {
         let AdminParts { service, keys, store, access, token } = parts;
-        Self { service, keys, store, access, attempts: TokenCheck::new(token) }
+        Self { service, keys, store, access, token_check: TokenCheck::new(token) }
     }
 }

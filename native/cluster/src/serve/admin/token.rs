@@ -11,14 +11,14 @@ use rootlight_limits::io_words::of_path;
 use rootlight_server::keys::hash;
 use subtle::ConstantTimeEq as _;
 
-/// Random bytes of a token, which becomes 43 characters.
-const BYTES: usize = 32;
-/// Shortest token, in characters. One of this length cannot be guessed if its characters are random.
-const SHORTEST: usize = 32;
+/// Random bytes of a token that the program makes; as text they have 43 characters.
+const RANDOM_BYTES: usize = 32;
+/// Shortest token, in characters. A token of this length cannot be guessed if its characters are random.
+const MIN_CHARS: usize = 32;
 /// Longest token, in characters.
-const LONGEST: usize = 512;
-/// Longest file that is read, in bytes: a token, and white space around it.
-const MAX_FILE: u64 = 1024;
+const MAX_CHARS: usize = 512;
+/// Longest file that is read, in bytes: the longest token, and white space around it.
+const MAX_FILE_BYTES: u64 = 1024;
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum TokenError {
     Random(getrandom::Error),
 }
 
-/// The token of an admin page. Only its hash is kept.
+/// The token of an admin page. Only its SHA-256 hash is in memory.
 pub struct AdminToken(B256);
 
 impl fmt::Debug for AdminToken {
@@ -51,20 +51,22 @@ impl AdminToken {
     /// A token of 32 to 512 visible ASCII characters; `None` for other texts.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let usable = (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        let usable =
+            (MIN_CHARS..=MAX_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
         usable.then(|| Self(hash(text.as_bytes())))
     }
 
-    /// Reads the token of a file. If there is no file, it makes one with a random token, which only its owner can read.
+    /// Reads the token of a file, which other users must not be able to read. If there is no file, this function makes one with a
+    /// random token.
     ///
     /// # Errors
     /// [`TokenError`]: the file cannot be used.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
-        let read = match files::read_secret(path, MAX_FILE) {
+        let read = match files::read_secret(path, MAX_FILE_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make(path)?;
-                // Another front end may have made it first.
-                files::read_secret(path, MAX_FILE)
+                // The file is read again: another front end may have made it first, with another token.
+                files::read_secret(path, MAX_FILE_BYTES)
             }
             read => read,
         };
@@ -73,7 +75,7 @@ impl AdminToken {
         token.ok_or_else(|| TokenError::Unusable { path: path.to_owned() })
     }
 
-    /// Whether a text is the token. The time does not depend on how much of it is right.
+    /// Whether a text is the token. The time does not depend on how many characters are right.
     pub(super) fn is(&self, text: &[u8]) -> bool {
         hash(text).0.ct_eq(&self.0.0).into()
     }
@@ -82,7 +84,7 @@ impl AdminToken {
 /// Writes a random token, unless the file exists by then.
 fn make(path: &Path) -> Result<(), TokenError> {
     let failed = |source| TokenError::File { path: path.to_owned(), source };
-    let mut token = [0; BYTES];
+    let mut token = [0; RANDOM_BYTES];
     getrandom::fill(&mut token).map_err(TokenError::Random)?;
     let line = format!("{}\n", BASE64URL_NOPAD.encode(&token));
     files::write_secret_once(path, line.as_bytes()).map_err(failed)

@@ -1,4 +1,4 @@
-//! How many wrong tokens are taken.
+//! Checks tokens, and limits how many wrong ones are compared, so that the token cannot be guessed by trying.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -12,23 +12,25 @@ const AT_ONCE: u32 = 10;
 /// Wrong tokens per second after that.
 const PER_SECOND: u32 = 1;
 
-/// Why a request is not one of the operator.
+/// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denied {
     Wrong,
-    /// There were too many wrong tokens. This one was not looked at.
+    /// There were too many wrong tokens. This token was not compared, and may be right.
     TooMany,
 }
 
-/// The token, and the wrong ones that came lately.
+/// The token, and the limit of wrong ones.
 ///
-/// All senders share one limit: on loopback each of them can have any address. So whoever sends wrong tokens keeps the
-/// operator out too, but not from `rootlight keys`.
+/// All senders share one limit, because on loopback a sender can have any address. So a program on this machine that sends
+/// wrong tokens keeps the operator out of the page too, but not from the command `rootlight keys`.
 #[derive(Debug)]
 pub(super) struct TokenCheck {
     token: AdminToken,
     rate: Rate,
+    /// The state of the limit.
     wrong: Mutex<Gcra>,
+    /// The zero of the clock of `wrong`.
     start: Instant,
 }
 
@@ -37,11 +39,13 @@ impl TokenCheck {
         Self { token, rate: Rate::new(PER_SECOND, AT_ONCE), wrong: Mutex::default(), start: Instant::now() }
     }
 
+    /// Compares a token, if the limit admits another wrong one.
     pub(super) fn check(&self, token: &[u8]) -> Result<(), Denied> {
         let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.check_at(token, now)
     }
 
+    /// As [`Self::check`], at a time in nanoseconds since the start.
     fn check_at(&self, token: &[u8], now: u64) -> Result<(), Denied> {
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         if wrong.left(self.rate, now).requests == 0 {
@@ -50,7 +54,7 @@ impl TokenCheck {
         if self.token.is(token) {
             return Ok(());
         }
-        // An attempt is left: the first statement has checked it under the same lock.
+        // Taking from the limit succeeds: it was checked above under the same lock.
         let _ = wrong.take(self.rate, 1, now);
         Err(Denied::Wrong)
     }

@@ -1,4 +1,4 @@
-//! Which messages have answers that cannot change any more.
+//! Decides which requests have answers that do not change any more, and which answers may be cached.
 
 use alloy_primitives::{B256, Keccak256};
 use rootlight::consensus::ChainView;
@@ -8,41 +8,44 @@ use rootlight::rpc::{BlockParam, Effect, Handler, Message, Method, Response};
 use rootlight::types::BlockRef;
 use serde_json::value::RawValue;
 
-/// Longest message that is looked at, in bytes.
-const LONGEST: usize = 4 << 10;
+/// Longest message whose answer may be cached, in bytes.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Where a request says which block its answer is about.
+/// Where a request or its response names the block that the answer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockPointer {
     /// The parameter of this index is the block's number or tag.
     Number(usize),
     /// The first parameter is the block's hash.
     Hash,
+    /// Only the response names the block, as for a transaction's hash.
     Response,
 }
 
-/// The block of an answer, as far as the request says it.
+/// The block of an answer, as far as the request names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerBlock {
     Number(u64),
     Hash(B256),
+    /// Only the response names the block.
     Response,
 }
 
-/// A request whose answer may not change any more.
+/// A request whose answer cannot change once its block is final.
 #[derive(Debug)]
 pub(in crate::serve) struct CacheableRequest {
     /// The same for equal requests to front ends with equal settings.
     pub(super) key: B256,
     pub(super) id: Id,
-    about: AnswerBlock,
+    /// The block of the answer.
+    block: AnswerBlock,
 }
 
-/// Where a method's answers say which block they are about, if they depend only on that block. Those of the namespace
-/// `rootlight` also say how it is proven at present.
+/// Where the block of a method's answers is named; `None` if the answers depend on more than that block. Answers of the namespace
+/// `rootlight` also state how the block is proven at present.
 fn block_pointer(row: &Method) -> Option<BlockPointer> {
-    let is_of_chain = matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified;
-    if !is_of_chain || row.namespace() == "rootlight" {
+    let reads_chain = matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified;
+    if !reads_chain || row.namespace() == "rootlight" {
         return None;
     }
     let blocks: Vec<usize> =
@@ -57,19 +60,20 @@ fn block_pointer(row: &Method) -> Option<BlockPointer> {
     }
 }
 
-/// The result of a response, if it has no mark: it is verified from a trusted block on, and Bitcoin does not put it in doubt.
+/// The result of a response, if it has no mark: it is verified from a trusted block on, and the check against Bitcoin's chain raises
+/// no doubt.
 pub(super) fn verified_result(response: &Response) -> Option<&RawValue> {
     response.outcome.as_deref().ok().filter(|_| response.marks.is_empty())
 }
 
 impl CacheableRequest {
-    /// The cacheable request in a message of one request; `None` if its answer may change with the head, or if it is
-    /// nothing of the kind.
+    /// The cacheable request in a message; `None` if the message is not one request, or if the answer may change with the head.
+    /// `settings` is the hash of the settings on which answers depend.
     pub(super) fn of(message: &Message, settings: &B256) -> Option<Self> {
-        let entry = message.single().filter(|_| message.bytes() <= LONGEST)?;
+        let entry = message.single().filter(|_| message.bytes() <= MAX_MESSAGE_BYTES)?;
         let call = entry.call.as_ref().ok()?;
         let params = call.params()?;
-        let about = match block_pointer(call.row?)? {
+        let block = match block_pointer(call.row?)? {
             BlockPointer::Number(at) => match params.block(at).ok()? {
                 BlockParam::Number(number, _) => AnswerBlock::Number(number?),
                 _ => return None,
@@ -77,18 +81,19 @@ impl CacheableRequest {
             BlockPointer::Hash => AnswerBlock::Hash(params.hash(0, "block hash").ok()?),
             BlockPointer::Response => AnswerBlock::Response,
         };
+        // The lengths of the parts keep different requests from giving the same bytes.
         let mut hasher = Keccak256::new();
         hasher.update(settings);
         for part in [call.method.as_str()].into_iter().chain(call.params.iter().map(|param| param.get())) {
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
-        Some(Self { key: hasher.finalize(), id: entry.id.clone(), about })
+        Some(Self { key: hasher.finalize(), id: entry.id.clone(), block })
     }
 
     /// The block that a response is about, if it is as deep in this chain as the tag `finalized`.
     pub(super) fn block(&self, response: &Response, chain: &ChainView) -> Option<BlockRef> {
-        let block = match self.about {
+        let block = match self.block {
             AnswerBlock::Number(number) => BlockRef { number, hash: chain.hash_at(number)? },
             AnswerBlock::Hash(hash) => BlockRef { number: chain.by_hash(&hash)?.number, hash },
             AnswerBlock::Response => match response.effect? {
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn requests_about_a_named_block_or_transaction_are_found() {
         let hash = format!("[\"{}\"]", B256::repeat_byte(7));
-        let about = |method: &str, params: &str| read(method, params).map(|question| question.about);
+        let about = |method: &str, params: &str| read(method, params).map(|request| request.block);
         assert_eq!(about("eth_getBalance", r#"["0x01","0x1f"]"#), Some(AnswerBlock::Number(31)));
         assert_eq!(about("eth_getBlockByNumber", r#"["0x0",true]"#), Some(AnswerBlock::Number(0)));
         assert_eq!(about("eth_getBlockByHash", &hash), Some(AnswerBlock::Hash(B256::repeat_byte(7))));

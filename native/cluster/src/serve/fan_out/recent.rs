@@ -1,4 +1,5 @@
-//! The newest blocks, and whether their transactions and receipts are still expected from another front end.
+//! The newest blocks: whether each was announced, and whether its contents (transactions and receipts) are still expected from
+//! another front end.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,17 +8,18 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use rootlight::types::BlockRef;
 
-/// How long the contents of a block are waited for.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long the contents of a block are expected.
+const CONTENTS_WAIT: Duration = Duration::from_millis(300);
 
-/// Blocks that are remembered.
-const MOST: usize = 64;
+/// Most blocks in the list.
+const MAX_BLOCKS: usize = 64;
 
 /// A block of the verified chain.
 struct RecentBlock {
     hash: B256,
+    /// When the block was added to the list.
     since: Instant,
-    /// Whether it was given to be told to others.
+    /// Whether [`RecentBlocks::unannounced`] has returned the block.
     is_announced: bool,
     /// Whether its contents have come, or will not come.
     is_settled: bool,
@@ -32,12 +34,12 @@ impl RecentBlocks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes blocks of which nothing is expected, such as those before the start.
+    /// Adds blocks that are neither announced nor expected, such as those before the start. `blocks` are given newest first.
     pub(super) fn skip(&self, blocks: &[BlockRef]) {
         let mut known = self.blocks();
         for block in blocks.iter().rev() {
-            let place = find(&mut known, block.hash);
-            (place.is_announced, place.is_settled) = (true, true);
+            let recent = find_or_add(&mut known, block.hash);
+            (recent.is_announced, recent.is_settled) = (true, true);
         }
     }
 
@@ -45,33 +47,35 @@ impl RecentBlocks {
     pub(super) fn unannounced(&self, blocks: &[BlockRef]) -> Vec<B256> {
         let mut known = self.blocks();
         let hashes = blocks.iter().rev().map(|block| block.hash);
-        hashes.filter(|hash| !std::mem::replace(&mut find(&mut known, *hash).is_announced, true)).collect()
+        hashes
+            .filter(|hash| !std::mem::replace(&mut find_or_add(&mut known, *hash).is_announced, true))
+            .collect()
     }
 
     /// Whether the contents of a block are still expected.
     pub(super) fn awaits(&self, hash: &B256) -> bool {
         let mut known = self.blocks();
-        let block = find(&mut known, *hash);
-        !block.is_settled && block.since.elapsed() < PATIENCE
+        let block = find_or_add(&mut known, *hash);
+        !block.is_settled && block.since.elapsed() < CONTENTS_WAIT
     }
 
     /// Notes that the contents of a block have come, or will not come.
     pub(super) fn settle(&self, hash: &B256) {
-        find(&mut self.blocks(), *hash).is_settled = true;
+        find_or_add(&mut self.blocks(), *hash).is_settled = true;
     }
 }
 
-/// The block of this hash, which is noted now if it is new.
-fn find(known: &mut VecDeque<RecentBlock>, hash: B256) -> &mut RecentBlock {
-    let place = known.iter().position(|block| block.hash == hash);
-    let place = place.unwrap_or_else(|| {
-        if known.len() >= MOST {
+/// The block with this hash, which is added if it is not in the list.
+fn find_or_add(known: &mut VecDeque<RecentBlock>, hash: B256) -> &mut RecentBlock {
+    let position = known.iter().position(|block| block.hash == hash);
+    let position = position.unwrap_or_else(|| {
+        if known.len() >= MAX_BLOCKS {
             known.pop_front();
         }
         known.push_back(RecentBlock { hash, since: Instant::now(), is_announced: false, is_settled: false });
         known.len().saturating_sub(1)
     });
-    &mut known[place]
+    &mut known[position]
 }
 
 #[cfg(test)]
@@ -90,7 +94,7 @@ mod tests {
         assert!(recent.awaits(&block(3).hash) && recent.awaits(&block(4).hash));
         recent.settle(&block(3).hash);
         assert!(!recent.awaits(&block(3).hash) && recent.awaits(&block(4).hash));
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(CONTENTS_WAIT);
         assert!(!recent.awaits(&block(4).hash));
     }
 
@@ -98,7 +102,7 @@ mod tests {
     fn only_the_newest_blocks_are_remembered() {
         let recent = RecentBlocks::default();
         (0..=u8::MAX).for_each(|number| recent.settle(&B256::with_last_byte(number)));
-        assert_eq!(recent.blocks().len(), MOST);
+        assert_eq!(recent.blocks().len(), MAX_BLOCKS);
         assert!(!recent.awaits(&B256::with_last_byte(u8::MAX)) && recent.awaits(&B256::ZERO));
     }
 }

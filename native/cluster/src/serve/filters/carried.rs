@@ -1,7 +1,7 @@
 //! The bytes of a filter on its way from one front end to another.
 //!
-//! The bytes are for front ends of one version that trust each other, because what a filter has reported decides what a later
-//! poll reports as taken back. A front end must therefore make sure that a front end wrote the bytes.
+//! The bytes must come from a front end, which `seal.rs` ensures: the blocks that a filter has reported decide which logs a later
+//! poll reports as removed by a reorganisation.
 
 use alloy_primitives::{Address, B256, Bytes};
 use rootlight::engine::{ExportedFilter, FilterSpec, FoundLog, LogFilter, ReportedBlock};
@@ -9,7 +9,7 @@ use rootlight::types::{Asker, BlockRef, Log};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Version of the encoding.
+/// Version of the encoding; bytes of another version are no filter.
 const VERSION: u8 = 3;
 
 /// The bytes are not those of a filter of this version.
@@ -17,14 +17,17 @@ const VERSION: u8 = 3;
 #[error("not a filter, or one of another version")]
 pub(super) struct CarriedError;
 
+/// An [`ExportedFilter`] as it is encoded (postcard). The order of the fields is the encoding.
 #[derive(Serialize, Deserialize)]
 struct Carried {
     version: u8,
+    /// The two parts of the asker: its number, and its page.
     asker: u64,
     page: u128,
     rights: u64,
     fresh: bool,
     spec: CarriedSpec,
+    /// The blocks that were reported.
     trail: Vec<CarriedBlock>,
     pending: Vec<B256>,
 }
@@ -38,6 +41,7 @@ enum CarriedSpec {
     Pending,
 }
 
+/// A block that a filter has reported, with the logs that it reported of it.
 #[derive(Serialize, Deserialize)]
 struct CarriedBlock {
     number: u64,
@@ -51,11 +55,12 @@ struct CarriedLog {
     topics: Vec<B256>,
     data: Bytes,
     log_index: u64,
+    /// Hash of the transaction.
     transaction: B256,
     transaction_index: u64,
 }
 
-/// The bytes of a filter; `None` if only subscriptions can select what it does.
+/// The bytes of a filter; `None` if it is a subscription's, such as that of new heads.
 pub(super) fn to_bytes(filter: ExportedFilter) -> Option<Vec<u8>> {
     let carried = Carried {
         version: VERSION,

@@ -1,16 +1,18 @@
-// The state of the service.
+// Shows the state of the service: the answer to the request `overview` (`overview.rs`).
 import { bar } from './chart.js';
 import { ago, badge, bytes, element, fill, find, number } from './dom.js';
 
+/** A tile with a name, a badge, and lines of text. */
 function tile(name, state, ...facts) {
   return element('div', { class: 'tile' }, element('dt', {}, name), element('dd', {}, state, ...facts.map((text) => element('p', { class: 'soft' }, text))));
 }
 
-/** Shows what a front end told of itself. */
+/** Shows an answer to `overview`. */
 export function showHealth({ version, now, chain, backends, store, database, frontEnds, lookups, decisions, methods }) {
   const { health, head, synced } = chain;
   const report = database.report;
-  const asked = lookups.memory + lookups.store + lookups.database;
+  // Look-ups that found a key.
+  const lookedUp = lookups.memory + lookups.store + lookups.database;
   find('health').replaceChildren(
     tile(
       'Chain',
@@ -32,7 +34,7 @@ export function showHealth({ version, now, chain, backends, store, database, fro
     tile(
       'Front ends',
       badge(frontEnds ? 'good' : 'warn', `${number(frontEnds)} known`),
-      `Keys looked up: ${number(asked)}${asked ? `, ${Math.round((100 * lookups.memory) / asked)} % of them in memory` : ''}`,
+      `Keys looked up: ${number(lookedUp)}${lookedUp ? `, ${Math.round((100 * lookups.memory) / lookedUp)} % of them in memory` : ''}`,
       `Messages held to limits: ${number(decisions.lease + decisions.refusal)} here, ${number(decisions.store)} by the store, ${number(decisions.fallback)} while the store was away`,
       `Version ${version}`,
     ),
@@ -43,6 +45,7 @@ export function showHealth({ version, now, chain, backends, store, database, fro
   ranking(find('methods'), 'Top methods', 'Method', methods.map(({ method, answered, failed }) => [method, answered + failed, failed]));
 }
 
+/** Fills the table of backends; `target` is the height of the highest known block, or null. */
 function showBackends(backends, target) {
   const rows = backends.map(({ name, healthy, announced, latencyMillis, demerits, lies }) => [
     name,
@@ -55,7 +58,7 @@ function showBackends(backends, target) {
   fill(find('backends'), 'Backends', ['Backend', 'State', 'Block', 'Latency', 'Demerits', 'Lies'], rows, 'None.');
 }
 
-/** A table of names with numbers, the highest first. */
+/** Fills a table with the 12 highest of `entries`: name, count, and how many of them failed. `what` is the title of the names. */
 export function ranking(table, caption, what, entries) {
   const sorted = entries.toSorted((one, other) => other[1] - one[1]).slice(0, 12);
   const rows = sorted.map(([name, count, failed]) => {

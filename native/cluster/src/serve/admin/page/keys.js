@@ -1,24 +1,32 @@
-// The table of keys: search and pages. No page holds more keys than it shows.
+// The table of keys, with a search and pages. The page reads only the keys that it shows.
 import { ask } from './api.js';
 import { badge, element, fill, find, moment, number } from './dom.js';
 
+/** Keys in one page of the table. */
 const SIZE = 25;
 const COLUMNS = ['Key', 'State', 'Limits', 'Today', 'In all', 'Actions'];
 
-/** What is shown: the text that is searched for, and where this page and those before it begin. */
+/**
+ * What is shown: the text that is searched for, where each page up to this one begins (the last entry is this page; null begins the
+ * list), and where the next one begins.
+ */
 const view = { search: '', starts: [null], next: null };
+/** What the buttons of a key do; see `prepare`. */
 let actions = {};
 
-/** Sets what the buttons of a key do: {usage, change, revoke}, each with the key. */
+/**
+ * Sets the functions of the buttons of a key: {usage, change, revoke}, each is called with the key. `failed` is called with the error
+ * when a page cannot be read.
+ */
 export function prepare(given, failed) {
   actions = given;
-  const turn = (work) => () => { work(); show().catch(failed); };
+  const thenShow = (work) => () => { work(); show().catch(failed); };
   find('search').addEventListener('submit', (event) => {
     event.preventDefault();
-    turn(() => Object.assign(view, { search: find('text').value, starts: [null] }))();
+    thenShow(() => Object.assign(view, { search: find('text').value, starts: [null] }))();
   });
-  find('next').addEventListener('click', turn(() => view.starts.push(view.next)));
-  find('back').addEventListener('click', turn(() => view.starts.pop()));
+  find('next').addEventListener('click', thenShow(() => view.starts.push(view.next)));
+  find('back').addEventListener('click', thenShow(() => view.starts.pop()));
 }
 
 /** Shows the first page of a search. */
@@ -28,15 +36,16 @@ export function search(text) {
   return show();
 }
 
-let latest = 0;
+/** Number of calls of `show`. */
+let calls = 0;
 
-/** Reads the page again. */
+/** Reads this page of the table and shows it. */
 export async function show() {
-  latest += 1;
-  const mine = latest;
+  calls += 1;
+  const call = calls;
   const { keys, next } = await ask('keys/list', { search: view.search, after: view.starts.at(-1), most: SIZE });
-  // A later search has begun.
-  if (mine !== latest) return;
+  // A later call has begun, whose answer is the one to show.
+  if (call !== calls) return;
   view.next = next;
   fill(find('keys'), 'Keys', COLUMNS, keys.map(row), view.search ? 'No name or id begins so.' : 'There are no keys yet.');
   find('back').disabled = view.starts.length < 2;
@@ -44,6 +53,7 @@ export async function show() {
   find('place').textContent = `Page ${number(view.starts.length)}`;
 }
 
+/** The cells of a key. */
 function row(key) {
   const button = (text, action, kind = '') =>
     element('button', { type: 'button', class: kind, 'aria-label': `${text} key ${key.id}`, onclick: () => action(key) }, text);
@@ -58,6 +68,7 @@ function row(key) {
   ];
 }
 
+/** Whether a key is valid, as a badge. */
 function state({ revoked, rules: { expires } }) {
   if (revoked) return element('span', {}, badge('bad', 'revoked'), ` ${moment(revoked)}`);
   if (!expires) return badge('good', 'valid');
@@ -65,7 +76,7 @@ function state({ revoked, rules: { expires } }) {
   return element('span', {}, badge(over ? 'warn' : 'good', over ? 'expired' : 'valid until'), ` ${moment(expires)}`);
 }
 
-/** The limits in words. */
+/** The limits of a key in words. */
 function limits(rules) {
   const list = (name, entries) => (entries.length ? [`${name}: ${entries.slice(0, 3).join(', ')}${entries.length > 3 ? ` and ${entries.length - 3} more` : ''}`] : []);
   const parts = [

@@ -1,4 +1,4 @@
-// The admin page of a front end: signing in, what is shown when, and how often.
+// The admin page of a front end: signing in and out, reading the health regularly, and the usage of a key or of all keys.
 import { ask, signIn, signOut } from './api.js';
 import { chart, everyDay } from './chart.js';
 import { date, element, fill, find, number } from './dom.js';
@@ -6,39 +6,44 @@ import { changeKey, createKey, revokeKey } from './forms.js';
 import { ranking, showHealth } from './health.js';
 import { prepare, search, show } from './keys.js';
 
-/** Milliseconds between two looks at the health. */
-const EVERY = 5_000;
+/** Milliseconds between two requests for the health. */
+const HEALTH_INTERVAL = 5_000;
 
+/** The timer of the next request for the health. */
 let timer;
 /** The key whose usage is shown; `null` for all. */
 let shown = null;
 
+/** Shows a text on the form for signing in, which screen readers say. */
 const status = (text) => { find('status').textContent = text; };
 
+/** Shows an error; `null` hides the last one. */
 function problem(error) {
   find('problem').hidden = !error;
   find('problem').textContent = error?.message ?? '';
 }
 
+/** Reads and shows the health. */
 async function health() {
   showHealth(await ask('overview'));
   // Not a status: a screen reader would say it every five seconds.
   find('read').textContent = `Read at ${new Date().toLocaleTimeString('en-GB')}`;
 }
 
+/** Reads and shows the usage of `shown`. */
 async function usage() {
   const count = Number(find('days').value);
-  const asked = shown;
-  const told = await ask('usage', { ...(asked ? { id: asked.id } : {}), days: count });
+  const key = shown;
+  const answer = await ask('usage', { ...(key ? { id: key.id } : {}), days: count });
   // Another key was chosen meanwhile.
-  if (asked !== shown) return;
-  const days = everyDay(told.days, Math.floor(Date.now() / 86_400_000), count);
+  if (key !== shown) return;
+  const days = everyDay(answer.days, Math.floor(Date.now() / 86_400_000), count);
   find('chart').replaceChildren(chart(days, find('chart').clientWidth), legend());
   const rows = days.toReversed().map(({ day, requests, weight, refused }) => [date(day), number(requests), number(weight), number(refused)]);
   fill(find('usage-table'), 'Usage by day', ['Day (UTC)', 'Requests', 'Weight', 'Refused messages'], rows, 'None.');
-  if (told.classes) ranking(find('classes'), 'Top namespaces', 'Namespace', Object.entries(told.classes));
-  find('usage-of').textContent = asked ? `${asked.name || '(no name)'} (${asked.id})` : 'all keys';
-  find('usage-all').hidden = !asked;
+  if (answer.classes) ranking(find('classes'), 'Top namespaces', 'Namespace', Object.entries(answer.classes));
+  find('usage-of').textContent = key ? `${key.name || '(no name)'} (${key.id})` : 'all keys';
+  find('usage-all').hidden = !key;
 }
 
 const legend = () =>
@@ -57,13 +62,14 @@ function made({ id, key }) {
   return search(id);
 }
 
-/** Does something that a person asked for. */
+/** Wraps an action of the operator: the returned function shows its error, or hides the last one. */
 const attempt = (work) => (...values) => Promise.resolve(work(...values)).then(() => problem(null), problem);
 
+/** Whether the last request for the health failed. */
 let failing = false;
 
-/** Reads the health; a failure is told until it is over. Other problems stay. */
-async function look() {
+/** Reads the health, and shows a failure until a later request succeeds. Errors of actions stay visible. */
+async function refresh() {
   try {
     await health();
     if (failing) problem(null);
@@ -74,12 +80,14 @@ async function look() {
   }
 }
 
+/** Reads the health if the page is visible, and sets the timer for the next time. */
 async function tick() {
   clearTimeout(timer);
-  if (!document.hidden) await look();
-  if (!find('signed-in').hidden) timer = setTimeout(tick, EVERY);
+  if (!document.hidden) await refresh();
+  if (!find('signed-in').hidden) timer = setTimeout(tick, HEALTH_INTERVAL);
 }
 
+/** Signs out, and shows why if the token was refused. */
 function leave(error) {
   clearTimeout(timer);
   signOut();
@@ -107,7 +115,7 @@ find('enter').addEventListener('submit', async (event) => {
   find('leave').hidden = false;
   status('');
   find('main').focus();
-  timer = setTimeout(tick, EVERY);
+  timer = setTimeout(tick, HEALTH_INTERVAL);
   await attempt(() => Promise.all([usage(), show()]))();
 });
 
@@ -128,4 +136,5 @@ prepare(
   problem,
 );
 document.addEventListener('visibilitychange', () => { if (!document.hidden && !find('signed-in').hidden) tick(); });
+// Tests wait for this attribute.
 document.documentElement.dataset.ready = '';
