@@ -1,4 +1,5 @@
-//! Headers of peers: the compressed form with the extension of the body makes the full form.
+//! Headers as peers send them. A header of version 1 or 2 comes in a compressed form, which has only the hash of some fields; with those
+//! fields (the extension in the body) this module makes the full form.
 
 use alloc::vec::Vec;
 
@@ -10,9 +11,9 @@ use crate::message::{Extension, MessageError};
 
 /// Position of the item that is the bloom in version 0, and the list of version and extension hash in later versions.
 const BLOOM_ITEM: usize = 6;
-/// Length of a bloom.
+/// Length of a logs bloom.
 const BLOOM_BYTES: usize = 256;
-/// Position of the block number.
+/// Position of the item that is the block number.
 const NUMBER_ITEM: usize = 8;
 /// Number of mining fields at the end of a mined header.
 const MINING_ITEMS: usize = 3;
@@ -23,6 +24,7 @@ const MAX_ITEMS: usize = 23;
 #[derive(Debug, Clone)]
 pub struct RawHeader<'a> {
     rlp: &'a [u8],
+    /// The items with their RLP prefixes.
     items: Vec<&'a [u8]>,
     /// Whether the header is of version 1 or 2: its compressed form has no bloom.
     is_compressed: bool,
@@ -36,7 +38,7 @@ impl<'a> RawHeader<'a> {
     /// Splits a header of a message into its items.
     ///
     /// # Errors
-    /// [`FieldError`]: the bytes are not such a list.
+    /// [`FieldError`]: the bytes are not a list, or an item that this type reads is malformed.
     pub fn split(rlp: &'a [u8]) -> Result<Self, FieldError> {
         let mut reader = RlpReader::list(rlp, "header")?;
         let mut items = Vec::with_capacity(MAX_ITEMS);
@@ -44,17 +46,17 @@ impl<'a> RawHeader<'a> {
             items.push(reader.next_raw("header.item")?);
         }
         reader.finish("header")?;
-        let text = |index: usize, field: &'static str| {
+        let string = |index: usize, field: &'static str| {
             RlpReader::new(items.get(index).copied().unwrap_or_default()).next_str(field)
         };
-        let hash = |index, field| rlp::fixed::<32>(text(index, field)?, field).map(B256::new);
-        let is_compressed = text(BLOOM_ITEM, "header.logsBloom")?.len() != BLOOM_BYTES;
+        let hash = |index, field| rlp::fixed::<32>(string(index, field)?, field).map(B256::new);
+        let is_compressed = string(BLOOM_ITEM, "header.logsBloom")?.len() != BLOOM_BYTES;
         Ok(Self {
             is_compressed,
             parent_hash: hash(0, "header.parentHash")?,
             uncles_hash: hash(1, "header.sha3Uncles")?,
             state_root: hash(3, "header.stateRoot")?,
-            number: rlp::uint63(text(NUMBER_ITEM, "header.number")?, "header.number")?,
+            number: rlp::uint63(string(NUMBER_ITEM, "header.number")?, "header.number")?,
             rlp,
             items,
         })
@@ -85,21 +87,22 @@ impl<'a> RawHeader<'a> {
         self.is_compressed
     }
 
-    /// The full form in RLP: the bytes themselves in version 0. Versions 1 and 2 need the extension; version 0 ignores it.
-    /// Whether it belongs to the header shows in the block hash.
+    /// The full form in RLP. A header of version 0 is in its full form already, and the extension is ignored. Versions 1 and 2 need the
+    /// extension; whether it belongs to the header shows only in the block hash.
     ///
     /// # Errors
-    /// [`MessageError`]: the extension is missing, or not such a list.
+    /// [`MessageError`]: the extension is missing or malformed.
     pub fn full(&self, extension: Option<&Extension<'_>>) -> Result<Vec<u8>, MessageError> {
         if !self.is_compressed {
             return Ok(self.rlp.to_vec());
         }
         let extension = extension.ok_or(MessageError::NoExtension)?;
         let fields = extension.read_fields()?;
-        let base = self.items.len().saturating_sub(MINING_ITEMS);
+        // The extension's version, edges and event stand before the mining fields.
+        let mining_start = self.items.len().saturating_sub(MINING_ITEMS);
         let mut payload = Vec::with_capacity(self.rlp.len().saturating_add(BLOOM_BYTES));
         for (index, item) in self.items.iter().enumerate() {
-            if index == base {
+            if index == mining_start {
                 put_str(&mut payload, &[extension.version.byte()]);
                 for field in [fields.edges, fields.base_event].into_iter().flatten() {
                     put_str(&mut payload, field);

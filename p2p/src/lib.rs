@@ -1,9 +1,12 @@
 //! Rootstock's peer-to-peer protocol, without I/O: machines that take bytes and give bytes.
 //!
-//! All bytes from a peer are untrusted. A message that decodes is well formed, no more: what it says is proven by the
-//! crate `rootlight`, against headers whose proof of work was checked.
+//! [`discovery`] finds nodes. A connection to a node has three layers: [`rlpx`] encrypts it, [`session`] agrees on the protocol, and
+//! [`message`] reads and writes the messages. [`chunk`] proves ranges of state, and [`header`] expands headers.
 //!
-//! The protocol is described by its reference implementation only; no RSKIP covers it.
+//! All bytes from a peer are untrusted. Decoding checks only that a message is well formed; the crate `rootlight` proves its contents
+//! against headers whose proof of work was checked.
+//!
+//! Only the reference implementation (rskj, "the reference" in this crate) describes the protocol; no RSKIP covers it.
 #![cfg_attr(not(test), no_std)]
 // Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
 #![cfg_attr(

@@ -1,16 +1,16 @@
-//! Ids and keys by which peers tell Rootstock's networks apart.
+//! Rootstock's networks as peers know them: the number of each, its port, and the first nodes to connect to.
 
 use alloy_primitives::U256;
 use rootlight::consensus::Network;
 
-/// The ids that peers of a network state, and the first peers' addresses.
+/// A network of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerNetwork {
     /// The number of the network in STATUS and in discovery datagrams. It is not the chain id.
     pub id: u64,
-    /// The port of nodes, for TCP and UDP.
+    /// The default port of nodes, for TCP and UDP.
     pub port: u16,
-    /// Hosts that answer discovery. Their node ids are not known: they are learnt from signatures.
+    /// Hosts that answer discovery. Their node ids are not listed here: the signatures of their answers show them.
     pub boot_hosts: &'static [&'static str],
     /// Nodes that Rootstock runs with snapshot service, each as `ID@HOST:PORT`. Few other nodes serve state.
     pub state_servers: &'static [&'static str],
@@ -78,17 +78,18 @@ const REGTEST: PeerNetwork =
     PeerNetwork { id: 7771, port: 50501, boot_hosts: &[], state_servers: &[], genesis_difficulty: 1 };
 
 impl PeerNetwork {
-    /// The network of peers that have this chain; `None` for a chain whose peers are not known.
+    /// The network of peers that have this chain; `None` for another chain than mainnet, testnet and regtest.
     #[must_use]
     pub fn of(network: &Network) -> Option<Self> {
         let known = [("mainnet", MAINNET), ("testnet", TESTNET), ("regtest", REGTEST)];
         let (name, peers) = known.into_iter().find(|(name, _)| network.name == *name)?;
-        // A file may give a name of these networks to another chain. Chains of tests have any block 0.
-        let own = Network::by_name(name)?;
-        (own.genesis_hash == network.genesis_hash || peers.id == REGTEST.id).then_some(peers)
+        // A network file may give one of these names to another chain, so block 0 must be the same. A regtest chain may have any
+        // block 0.
+        let builtin = Network::by_name(name)?;
+        (builtin.genesis_hash == network.genesis_hash || peers.id == REGTEST.id).then_some(peers)
     }
 
-    /// Difficulty of block 0, the total difficulty that a node without a chain announces.
+    /// Difficulty of block 0, which a node that has only block 0 states as its total difficulty.
     pub fn genesis_difficulty(&self) -> U256 {
         U256::from(self.genesis_difficulty)
     }

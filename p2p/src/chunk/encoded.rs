@@ -1,10 +1,12 @@
-//! The form of a node in chunks, and back to its serialization (RSKIP-107).
+//! Reads the form that a node has in chunks, and makes the node's serialization (RSKIP-107) from it, whose hash proves the node.
 //!
 //! ```text
 //! chunk          flags | path | embedded children: 3 bytes of length, chunk form | size | value, however long
 //! serialization  flags | path | children: hash, or 1 byte of length, serialization | size | value, or its hash and length
 //! ```
-//! Fields that both forms share are copied without interpretation: the hash of the serialization covers them.
+//! `flags` is one byte; `path` is the part of the key that the node shares, with its length; `size` is the size of both subtrees. A
+//! long value is one of more than 32 bytes, which is stored apart from its node. Fields that both forms share are copied without
+//! interpretation, because the hash of the serialization covers them.
 
 use alloy_primitives::{B256, keccak256};
 use rootlight::trie::flags::{
@@ -19,50 +21,55 @@ use super::pieces::Pieces;
 /// Longest value: its length has three bytes.
 const MAX_VALUE: usize = 0xff_ffff;
 
-/// A node in the form of chunks.
+/// A node in the form of chunks, split into its fields.
 #[derive(Clone, Copy)]
-pub(super) struct Encoded<'a> {
-    own: Own<'a>,
+pub(super) struct ChunkNode<'a> {
+    /// The parts of the node itself.
+    own: OwnParts<'a>,
     left: ChunkChild<'a>,
     right: ChunkChild<'a>,
     /// The size as serialized; empty without children.
     size: &'a [u8],
-    /// Bytes of everything below.
+    /// Bytes of both subtrees, as the node states them.
     pub(super) children_size: u64,
 }
 
+/// A child in the form of chunks.
 #[derive(Clone, Copy)]
 enum ChunkChild<'a> {
     Absent,
+    /// The child is a node of its own; a chunk has its hash elsewhere, or computes it.
     Hashed,
-    Embedded(Own<'a>),
+    /// The child is a part of its parent's serialization.
+    Embedded(OwnParts<'a>),
 }
 
-/// The parts of a node beside its children.
+/// The parts of a node besides its children.
 #[derive(Clone, Copy)]
-struct Own<'a> {
+struct OwnParts<'a> {
     /// Flags and path.
     head: &'a [u8],
     value: &'a [u8],
+    /// Whether the value is long: the serialization has its hash and length.
     long: bool,
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> ChunkNode<'a> {
     /// Splits the fields.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, EncodingRule> {
         let mut rest = bytes;
         let flags = read_head(&mut rest)?;
         let head = before(bytes, rest);
-        let left = side(&mut rest, flags & LEFT, flags & LEFT_EMBEDDED)?;
-        let right = side(&mut rest, flags & RIGHT, flags & RIGHT_EMBEDDED)?;
+        let left = read_child(&mut rest, flags & LEFT, flags & LEFT_EMBEDDED)?;
+        let right = read_child(&mut rest, flags & RIGHT, flags & RIGHT_EMBEDDED)?;
         let after_children = rest;
-        let terminal = flags & (LEFT | RIGHT) == 0;
-        let children_size = if terminal { 0 } else { varint(&mut rest)? };
+        let is_leaf = flags & (LEFT | RIGHT) == 0;
+        let children_size = if is_leaf { 0 } else { varint(&mut rest)? };
         let size = before(after_children, rest);
-        if terminal && rest.is_empty() {
+        if is_leaf && rest.is_empty() {
             return Err(EncodingRule::Nothing);
         }
-        let own = Own::new(head, rest, flags)?;
+        let own = OwnParts::new(head, rest, flags)?;
         Ok(Self { own, left, right, size, children_size })
     }
 
@@ -76,15 +83,15 @@ impl<'a> Encoded<'a> {
         matches!(self.right, ChunkChild::Hashed)
     }
 
-    /// Adds the serialization, and the long values of the node and its embedded children, to `pieces`. `None` if the
-    /// hash of a child is missing.
+    /// Adds the serialization, and the long values of the node and its embedded children, to `pieces`. `left` and `right` are the
+    /// hashes of children that are stored by hash. Returns the node's hash and extent; `None` if the hash of a child is missing.
     pub(super) fn serialize(
         &self,
         left: Option<&B256>,
         right: Option<&B256>,
         pieces: &mut Pieces<'a>,
     ) -> Option<(B256, Extent)> {
-        let start = pieces.next();
+        let start = pieces.next_start();
         let mut embedded = 0u64;
         pieces.append(self.own.head);
         for (side, hash) in [(self.left, left), (self.right, right)] {
@@ -94,6 +101,7 @@ impl<'a> Encoded<'a> {
                 ChunkChild::Embedded(own) => {
                     let len = own.serialized_len();
                     embedded = embedded.saturating_add(len as u64).saturating_add(own.long_len());
+                    // The length was checked to be at most 44.
                     pieces.append(&[u8::try_from(len).unwrap_or(u8::MAX)]);
                     pieces.append(own.head);
                     own.append_value(pieces);
@@ -107,7 +115,8 @@ impl<'a> Encoded<'a> {
     }
 }
 
-impl<'a> Own<'a> {
+impl<'a> OwnParts<'a> {
+    /// Checks that the length of the value agrees with the flags.
     fn new(head: &'a [u8], value: &'a [u8], flags: u8) -> Result<Self, EncodingRule> {
         let long = flags & LONG_VALUE != 0;
         let agrees = match long {
@@ -120,8 +129,8 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// An embedded child: it has no children, and a serialization of at most 44 bytes.
-    fn embedded(bytes: &'a [u8]) -> Result<Self, EncodingRule> {
+    /// Parses an embedded child: it has no children, and a serialization of at most 44 bytes.
+    fn parse_embedded(bytes: &'a [u8]) -> Result<Self, EncodingRule> {
         let mut rest = bytes;
         let flags = read_head(&mut rest)?;
         if flags & (LEFT | RIGHT | LEFT_EMBEDDED | RIGHT_EMBEDDED) != 0 {
@@ -144,6 +153,7 @@ impl<'a> Own<'a> {
 
     /// Length of the serialization of a node without children.
     const fn serialized_len(&self) -> usize {
+        // A hash and a length in three bytes.
         let value = if self.long { 32 + 3 } else { self.value.len() };
         self.head.len().saturating_add(value)
     }
@@ -168,6 +178,7 @@ fn read_head(rest: &mut &[u8]) -> Result<u8, EncodingRule> {
         return Err(EncodingRule::Version(flags));
     }
     if flags & PATH != 0 {
+        // The length in bits: short ones in one byte, others as a variable-length integer.
         let bits = match byte(rest)? {
             code @ 0..=31 => u64::from(code).saturating_add(1),
             code @ 32..=254 => u64::from(code).saturating_add(128),
@@ -179,19 +190,20 @@ fn read_head(rest: &mut &[u8]) -> Result<u8, EncodingRule> {
     Ok(flags)
 }
 
-fn side<'a>(rest: &mut &'a [u8], present: u8, embedded: u8) -> Result<ChunkChild<'a>, EncodingRule> {
+/// Reads a child; `present` and `embedded` are its flags, 0 if not set.
+fn read_child<'a>(rest: &mut &'a [u8], present: u8, embedded: u8) -> Result<ChunkChild<'a>, EncodingRule> {
     match (present, embedded) {
         (0, 0) => Ok(ChunkChild::Absent),
         (0, _) => Err(EncodingRule::EmbeddedWithoutChild),
         (_, 0) => Ok(ChunkChild::Hashed),
         _ => {
             let length = take(rest, 3)?.iter().fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
-            Own::embedded(take(rest, length)?).map(ChunkChild::Embedded)
+            OwnParts::parse_embedded(take(rest, length)?).map(ChunkChild::Embedded)
         }
     }
 }
 
-/// Reads a Bitcoin variable-length integer, in any form.
+/// Reads a Bitcoin variable-length integer (little-endian after the first byte), in any of its forms, the shortest or not.
 fn varint(rest: &mut &[u8]) -> Result<u64, EncodingRule> {
     let len = match byte(rest)? {
         0xfd => 2,
@@ -202,19 +214,21 @@ fn varint(rest: &mut &[u8]) -> Result<u64, EncodingRule> {
     Ok(take(rest, len)?.iter().rev().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)))
 }
 
+/// Takes one byte off the front.
 fn byte(rest: &mut &[u8]) -> Result<u8, EncodingRule> {
     let (first, after) = rest.split_first().ok_or(EncodingRule::Truncated)?;
     *rest = after;
     Ok(*first)
 }
 
+/// Takes bytes off the front.
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], EncodingRule> {
     let (taken, after) = rest.split_at_checked(len).ok_or(EncodingRule::Truncated)?;
     *rest = after;
     Ok(taken)
 }
 
-/// The part of `bytes` before its end `rest`.
+/// The part of `bytes` before `rest`, which is its end.
 fn before<'a>(bytes: &'a [u8], rest: &[u8]) -> &'a [u8] {
     bytes.get(..bytes.len().saturating_sub(rest.len())).unwrap_or(&[])
 }
@@ -224,7 +238,7 @@ mod tests {
     use super::*;
 
     fn rule(bytes: &[u8]) -> Option<EncodingRule> {
-        Encoded::parse(bytes).err()
+        ChunkNode::parse(bytes).err()
     }
 
     #[test]

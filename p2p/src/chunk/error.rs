@@ -1,4 +1,4 @@
-//! Why a chunk proves nothing.
+//! The reasons why a chunk proves nothing.
 
 use alloy_primitives::B256;
 use rootlight::types::FieldError;
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::limits::{MAX_PATH_NODES, MAX_RANGE_NODES};
 
-/// A chunk is malformed, or is not a range of the state that was asked for.
+/// A chunk is malformed, or is not a range of the requested state.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -42,9 +42,9 @@ pub enum ChunkError {
 }
 
 impl ChunkError {
-    /// Whether the chunk is of no state at all, so that no honest server sends it. Another state's chunk may be an honest
-    /// one: chunks are asked for by the number of a block, and a server may be on another branch. A chunk beyond the limits
-    /// of this crate may be honest too.
+    /// Whether the chunk is of no state at all, so that no honest server sends it. An honest server may send a chunk of another
+    /// state, because chunks are requested by the number of a block, and the server may be on another branch. It may also send
+    /// a chunk beyond the limits of this crate.
     pub const fn fits_no_state(&self) -> bool {
         match self {
             Self::Rlp(_)
@@ -59,8 +59,8 @@ impl ChunkError {
     }
 }
 
-/// The rule of a node's encoding that is broken. All others are rules of the node's serialization, which its hash
-/// covers.
+/// The rule of a node's form in chunks that is broken. Rules of the node's serialization are not checked, because its hash covers
+/// the serialization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]

@@ -2,17 +2,18 @@
 
 use rootlight::trie::limits::MAX_PATH_BITS;
 
-/// Number of bytes of the trie that one chunk covers.
+/// Number of bytes of the trie that one chunk covers, as in the reference node.
 pub const SPAN: u64 = 50 * 1024;
 
 /// Most nodes in the range of a chunk. A node that is stored by hash has at least 6 bytes: flags, an embedded child of
-/// two bytes with its length, the size of that child, and a value.
+/// two bytes with its length, the size of that child, and a value. One node more may begin before the range.
 pub const MAX_RANGE_NODES: usize = 50 * 1024 / 6 + 1;
 
-/// Most nodes before or after the range of a chunk. They are ancestors of a node in it.
+/// Most nodes before or after the range of a chunk: they are ancestors of a node in the range, at most one
+/// for each bit of a path, and the root.
 pub const MAX_PATH_NODES: usize = MAX_PATH_BITS + 1;
 
-/// Most chunk requests of one search that are under way. A server keeps three per peer and drops the others.
+/// Most chunk requests of one search that wait for a response. The reference node queues three for each peer and drops further ones.
 pub const MAX_IN_FLIGHT: usize = 3;
 
 /// Most keys of one search: more than the accounts and slots that a block can read.

@@ -12,6 +12,7 @@ pub(super) struct Pieces<'a> {
     list: Vec<(B256, PieceData<'a>)>,
 }
 
+/// The bytes of a node or a long value.
 #[derive(Debug, Clone, Copy)]
 enum PieceData<'a> {
     /// Start and length in the buffer.
@@ -20,16 +21,17 @@ enum PieceData<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Room for so many nodes, and so many bytes of their serializations.
+    /// Allocates memory for so many nodes, and so many bytes of their serializations.
     pub(super) fn with_capacity(nodes: usize, bytes: usize) -> Self {
         Self { buffer: Vec::with_capacity(bytes), list: Vec::with_capacity(nodes) }
     }
 
-    /// Where the next node starts.
-    pub(super) fn next(&self) -> usize {
+    /// Where the next node starts in the buffer.
+    pub(super) fn next_start(&self) -> usize {
         self.buffer.len()
     }
 
+    /// Appends bytes to the node that is being serialized.
     pub(super) fn append(&mut self, part: &[u8]) {
         self.buffer.extend_from_slice(part);
     }
@@ -42,6 +44,7 @@ impl<'a> Pieces<'a> {
         (hash, len)
     }
 
+    /// Adds a long value with its hash.
     pub(super) fn push_value(&mut self, hash: B256, value: &'a [u8]) {
         self.list.push((hash, PieceData::Value(value)));
     }

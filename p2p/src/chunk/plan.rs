@@ -1,4 +1,4 @@
-//! Chooses the offsets at which chunks show the most.
+//! Chooses the offsets at which to request chunks, so that few chunks show the paths of many keys.
 
 use alloc::vec::Vec;
 
@@ -7,18 +7,19 @@ use rootlight::trie::Bits;
 use super::limits::SPAN;
 use super::walk::OffsetRange;
 
-/// Bits of the key from which its offset in a range is guessed.
+/// Number of bits of the key from which its offset in a range is guessed.
 const GUESS_BITS: usize = 32;
 
-/// Distance from a guessed offset to the borders of the window that should contain it, if several keys share one.
+/// Least distance from a guessed offset to the borders of a chunk that is requested for several keys: the guess may be off by as
+/// much.
 const MARGIN: u64 = SPAN / 4;
 
-/// Offsets of which a chunk should cover as many as it can.
+/// The offsets that a chunk should cover for one key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
     /// The offsets that must be covered, at most [`SPAN`] of them.
     core: OffsetRange,
-    /// The offsets outside of which a chunk shows nothing for this key.
+    /// The offsets at which the key surely is: a chunk outside them shows nothing of it.
     range: OffsetRange,
 }
 
@@ -42,7 +43,7 @@ impl Wish {
         Self::near(range.low.saturating_add(u64::try_from(before).unwrap_or(u64::MAX)), range)
     }
 
-    /// Whether a chunk from this offset on shows the key, if the guess is good.
+    /// Whether a chunk from this offset on covers the wanted offsets.
     pub(super) fn is_covered(&self, from: u64) -> bool {
         from <= self.core.low.saturating_add(1) && self.core.high <= from.saturating_add(SPAN)
     }
@@ -71,7 +72,7 @@ pub(super) fn windows(wishes: &mut [Wish]) -> Vec<ChunkWindow> {
     windows
 }
 
-/// The window around all wishes of a group, as far inside their ranges as it can be.
+/// The window that has all wishes of a group in its middle, moved as far as needed to lie inside their ranges.
 fn window(group: &[Wish]) -> ChunkWindow {
     let low = group.iter().map(|wish| wish.core.low).min().unwrap_or(0);
     let high = group.iter().map(|wish| wish.core.high).max().unwrap_or(0);

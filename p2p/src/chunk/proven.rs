@@ -1,4 +1,8 @@
-//! Proves a chunk under a state root.
+//! Proves a chunk under a state root: rebuilds the tree of its nodes, and hashes each of them up to the root.
+//!
+//! A chunk is a list of five: ancestors before the range with the hashes of their left children (`pre`), the nodes of the range
+//! (`nodes`), the hash of the first node's left child (`firstLeft`), the hashes of the last node's children (`last`), and ancestors
+//! after the range with the hashes of their right children (`post`).
 
 use alloc::vec::Vec;
 
@@ -6,12 +10,12 @@ use alloy_primitives::B256;
 use rootlight::types::FieldError;
 use rootlight::types::rlp::{RlpReader, fixed};
 
-use super::encoded::Encoded;
+use super::encoded::ChunkNode;
 use super::error::ChunkError;
 use super::extent::Extent;
 use super::limits::{MAX_PATH_NODES, MAX_RANGE_NODES};
 use super::pieces::Pieces;
-use super::position::{Positions, Spot};
+use super::position::{CompleteNode, Positions};
 
 /// Nodes and long values of a state, all of them committed to by its root.
 #[derive(Debug, Clone)]
@@ -46,8 +50,8 @@ impl ProvenChunk<'_> {
 /// and every long value is hashed once; the root, a node in the chunk, commits to all others.
 ///
 /// # Errors
-/// [`ChunkError`]: the chunk is malformed, has another root, begins elsewhere, or contains a node that no other node of
-/// it commits to.
+/// [`ChunkError`]: the chunk is malformed, has another root, begins at another offset, or contains a node that no other of its
+/// nodes commits to.
 pub fn prove<'a>(chunk: &'a [u8], root: &B256, from: u64) -> Result<ProvenChunk<'a>, ChunkError> {
     let mut lists = RlpReader::list(chunk, "chunk")?;
     let before = lists.next_list("chunk.pre")?;
@@ -58,15 +62,15 @@ pub fn prove<'a>(chunk: &'a [u8], root: &B256, from: u64) -> Result<ProvenChunk<
     lists.finish("chunk")?;
 
     let mut recovery = Recovery::new(chunk.len());
-    let pairs = GivenHashes { first_left, last };
+    let given = GivenHashes { first_left, last };
     recovery.read_before(before)?;
     recovery.first = recovery.count;
-    recovery.read_range(range, &pairs)?;
-    recovery.read_after(after, &pairs)?;
+    recovery.read_range(range, &given)?;
+    recovery.read_after(after, &given)?;
     recovery.finish(root, from)
 }
 
-/// The hashes that are given beside the nodes.
+/// The hashes that a chunk contains besides those in pairs with nodes.
 struct GivenHashes {
     /// Left child of the first node of the range.
     first_left: Option<B256>,
@@ -74,30 +78,33 @@ struct GivenHashes {
     last: Option<[Option<B256>; 2]>,
 }
 
-/// A node whose subtree is not complete yet. Its left child is known, its right child comes.
+/// A node whose left subtree is complete, and whose right subtree is not.
 struct UnfinishedNode<'a> {
     index: usize,
-    node: Encoded<'a>,
-    /// The hash given for its left child, or that of the child.
+    node: ChunkNode<'a>,
+    /// The hash of its left child: the given one, or that of the node in the chunk.
     left: Option<B256>,
-    /// The hash given for its right child.
+    /// The given hash of its right child.
     right: Option<B256>,
 }
 
-/// Builds the tree of the nodes, which are in the order of their keys: a node is above the nodes around it with smaller
-/// sizes. All nodes on the stack are ancestors of the next node, or become its left subtree.
+/// Builds the tree of the nodes, which come in the order of their keys. The size of its subtrees shows where a node belongs: it is an
+/// ancestor of its neighbours with smaller sizes. All nodes on the stack `open` are ancestors of the next node, or become its left
+/// subtree.
 struct Recovery<'a> {
     open: Vec<UnfinishedNode<'a>>,
     pieces: Pieces<'a>,
     positions: Positions,
+    /// Number of nodes that were added.
     count: usize,
     /// Position of the first node of the range.
     first: usize,
 }
 
 impl<'a> Recovery<'a> {
+    /// `bytes` is the length of the chunk.
     fn new(bytes: usize) -> Self {
-        // A node takes about 16 bytes in a chunk, and four times as many with its hashes.
+        // Estimates for the first allocation: a node takes about 16 bytes in a chunk, and four times as many with its hashes.
         let (nodes, bytes) = (bytes / 16, bytes.saturating_mul(4));
         Self {
             open: Vec::new(),
@@ -108,7 +115,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Reads the ancestors whose right subtree the range begins in.
+    /// Reads the ancestors in whose right subtree the range begins.
     fn read_before(&mut self, mut list: RlpReader<'a>) -> Result<(), ChunkError> {
         let mut count = 0usize;
         while !list.is_empty() {
@@ -119,6 +126,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
+    /// Reads the nodes of the range.
     fn read_range(&mut self, mut list: RlpReader<'a>, given: &GivenHashes) -> Result<(), ChunkError> {
         let mut count = 0usize;
         if list.is_empty() != given.last.is_none() {
@@ -131,8 +139,9 @@ impl<'a> Recovery<'a> {
                 hashes = [given.first_left, None];
             }
             if let (true, Some([left, right])) = (list.is_empty(), given.last) {
-                let first = hashes.into_iter().flatten().next();
-                if count == 0 && first != left {
+                // A single node is the first and the last one: both given hashes are of its left child.
+                let [first_left, _] = hashes;
+                if count == 0 && first_left != left {
                     return Err(ChunkError::HashDiffers(self.count));
                 }
                 hashes = [left, right];
@@ -159,7 +168,9 @@ impl<'a> Recovery<'a> {
     /// Adds the next node with the hashes that are given for its children.
     fn add(&mut self, bytes: &'a [u8], [left, right]: [Option<B256>; 2]) -> Result<(), ChunkError> {
         let index = self.count;
-        let node = Encoded::parse(bytes).map_err(|rule| ChunkError::Node { index, rule })?;
+        let node = ChunkNode::parse(bytes).map_err(|rule| ChunkError::Node { index, rule })?;
+        // The last closed node, which is the right child of the one below it on the stack, and in the end the left child of the new
+        // node.
         let mut below = None;
         while let Some(top) = self.open.pop_if(|top| top.node.children_size < node.children_size) {
             below = Some(self.close(top, below)?);
@@ -179,15 +190,15 @@ impl<'a> Recovery<'a> {
     ) -> Result<(usize, B256), ChunkError> {
         let UnfinishedNode { index, node, left, right } = open;
         let right = child(node.has_right_hash(), right, below, index)?;
-        let sealed = node.serialize(left.as_ref(), right.as_ref(), &mut self.pieces);
-        let (hash, extent) = sealed.ok_or(ChunkError::MissingHash(index))?;
+        let serialized = node.serialize(left.as_ref(), right.as_ref(), &mut self.pieces);
+        let (hash, extent) = serialized.ok_or(ChunkError::MissingHash(index))?;
         let (left_hashed, right_hashed) = (left.is_some(), right.is_some());
         let right = below.map(|(index, _)| index);
-        self.positions.set_spot(index, Spot { extent, left_hashed, right_hashed, right });
+        self.positions.set_complete(index, CompleteNode { extent, left_hashed, right_hashed, right });
         Ok((index, hash))
     }
 
-    /// Closes what is open and compares the root and the position.
+    /// Closes all open nodes, and checks the root and the offset of the range.
     fn finish(mut self, root: &B256, from: u64) -> Result<ProvenChunk<'a>, ChunkError> {
         let mut below = None;
         while let Some(top) = self.open.pop() {
@@ -205,7 +216,7 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// The hash of a child: that of the node below it in the chunk, or the given one. If both are there, they must agree.
+/// The hash of a child: that of the child in the chunk, or the given one. If there are both, they must be equal.
 fn child(
     exists: bool,
     given: Option<B256>,
@@ -221,7 +232,7 @@ fn child(
     }
 }
 
-/// Reads a node and a hash.
+/// Reads a pair of a node and a hash.
 fn pair<'a>(list: &mut RlpReader<'a>, field: &'static str) -> Result<(&'a [u8], Option<B256>), FieldError> {
     let mut pair = list.next_list(field)?;
     let node = pair.next_str(field)?;
@@ -230,6 +241,7 @@ fn pair<'a>(list: &mut RlpReader<'a>, field: &'static str) -> Result<(&'a [u8], 
     Ok((node, hash))
 }
 
+/// Reads the hashes of the last node's children; `None` if the list is empty.
 fn last_hashes(mut list: RlpReader<'_>) -> Result<Option<[Option<B256>; 2]>, FieldError> {
     let field = "chunk.last";
     if list.is_empty() {
@@ -248,7 +260,7 @@ fn optional_hash(reader: &mut RlpReader<'_>, field: &'static str) -> Result<Opti
     }
 }
 
-/// Counts one more node.
+/// Counts one more node, if there are fewer than `most`.
 fn at_most(count: usize, most: usize) -> Result<usize, ChunkError> {
     match count < most {
         true => Ok(count.saturating_add(1)),

@@ -1,4 +1,5 @@
-//! Searches keys of one state by requesting chunks around their probable offsets.
+//! Searches keys of one state by requesting chunks around the offsets at which the keys probably are: keys are hashes, so they are
+//! spread evenly, and each received node narrows the range of offsets down.
 
 use alloc::vec::Vec;
 
@@ -11,17 +12,17 @@ use super::limits::{MAX_IN_FLIGHT, MAX_KEYS, MAX_PROBES, SPAN};
 use super::plan::{Wish, windows};
 use super::walk::{OffsetRange, WalkPosition, WalkResult, follow};
 
-/// All keys of the state trie begin with this number of equal bits.
+/// Number of bits with which all keys of the state trie begin, so that they do not tell keys apart.
 const COMMON_BITS: usize = 8;
 
 /// The answer about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyAnswer {
-    /// The key has this value. The nodes on its path are in the store.
+    /// The key has this value. All nodes on its path are in the caller's store.
     Present(Bytes),
     /// The key has no value.
     Absent,
-    /// No chunk shows the key after [`MAX_PROBES`] requests for it, or a node on its path is invalid.
+    /// [`MAX_PROBES`] chunks were requested for the key and none shows it, or a node on its path is invalid.
     Unreachable,
 }
 
@@ -41,25 +42,28 @@ pub enum SeekError {
 /// 1. [`Self::next`] returns the offsets at which to request chunks now;
 /// 2. for each, the caller adds what [`super::prove`] returns to the store and calls [`Self::received`], or calls
 ///    [`Self::failed`] if no chunk comes or it proves nothing;
-/// 3. both again, until [`Self::is_finished`].
+/// 3. the caller repeats both steps until [`Self::is_finished`].
 ///
-/// Nodes that the store holds already are not requested again: with the nodes of an older state, a search requests only
+/// Nodes that are in the store already are not requested again: with the nodes of an older state, a search requests only
 /// what has changed on the paths of its keys.
 #[derive(Debug, Clone)]
 pub struct Seek {
     root: B256,
-    /// Size of the trie while the root is not known; may be wrong.
+    /// Size of the trie as the caller states it, for use until the root node is in the store; may be wrong.
     size: Option<u64>,
+    /// The root of an earlier state, whose nodes in the store give first guesses.
     earlier: Option<B256>,
     keys: Vec<SoughtKey>,
+    /// Offsets of requested chunks that have not come.
     in_flight: Vec<u64>,
 }
 
+/// A key that is searched.
 #[derive(Debug, Clone)]
 struct SoughtKey {
     bytes: Vec<u8>,
-    /// The last known node on its path.
-    at: Option<WalkPosition>,
+    /// The last node on its path that was in the store.
+    last_node: Option<WalkPosition>,
     /// Number of chunks that were requested for it.
     probes: u8,
     answer: Option<KeyAnswer>,
@@ -76,7 +80,7 @@ impl Seek {
         keys: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<Self, SeekError> {
         let answer = (root == EMPTY_ROOT).then_some(KeyAnswer::Absent);
-        let key = |bytes| SoughtKey { bytes, at: None, probes: 0, answer: answer.clone() };
+        let key = |bytes| SoughtKey { bytes, last_node: None, probes: 0, answer: answer.clone() };
         let keys: Vec<SoughtKey> = keys.into_iter().take(MAX_KEYS.saturating_add(1)).map(key).collect();
         if keys.len() > MAX_KEYS {
             return Err(SeekError::TooManyKeys(keys.len()));
@@ -87,7 +91,7 @@ impl Seek {
         Ok(Self { root, size: trie_size, earlier: None, keys, in_flight: Vec::new() })
     }
 
-    /// Guesses the offsets of keys from those in an earlier state, of which the store holds nodes.
+    /// Guesses the offsets of keys from their offsets in an earlier state, of which nodes are in the store.
     #[must_use]
     pub fn near(self, earlier_root: B256) -> Self {
         Self { earlier: Some(earlier_root), ..self }
@@ -98,8 +102,8 @@ impl Seek {
         self.root
     }
 
-    /// Looks up all open keys in the store and returns the offsets at which to request chunks now. At most
-    /// [`MAX_IN_FLIGHT`] are under way at a time. None are returned if keys wait for chunks that are under way.
+    /// Looks up all keys without an answer in the store, and returns the offsets at which to request chunks now. At most
+    /// [`MAX_IN_FLIGHT`] requests wait for a chunk at a time; an empty list means that all keys wait for such chunks.
     pub fn next(&mut self, store: &dyn NodeSource) -> Vec<u64> {
         let root = WalkPosition::root(store, self.root);
         let earlier = self.earlier.and_then(|earlier| WalkPosition::root(store, earlier));
@@ -125,24 +129,24 @@ impl Seek {
         chosen
     }
 
-    /// The chunk from this offset on was proven, and its nodes are in the store.
+    /// Notes that the chunk from this offset on was proven, and that its nodes are in the store.
     pub fn received(&mut self, from: u64) {
         self.in_flight.retain(|other| *other != from);
     }
 
-    /// No chunk from this offset on came, or it proves nothing. It is requested again, unless nothing but unproven
-    /// numbers led to the offset: then the search starts at the beginning of the trie.
+    /// Notes that no chunk from this offset on came, or that it proves nothing. It is requested again, unless only guesses led to
+    /// the offset ([`Self::is_guess`]): then the search starts at the beginning of the trie.
     pub fn failed(&mut self, from: u64) {
         self.received(from);
-        if self.keys.iter().all(|key| key.at.is_none()) {
+        if self.keys.iter().all(|key| key.last_node.is_none()) {
             (self.size, self.earlier) = (None, None);
         }
     }
 
-    /// Whether nothing but unproven numbers, the size of the trie or the offsets of keys in an earlier state, leads to the
-    /// offsets that are requested.
+    /// Whether the requested offsets come only from unproven numbers: the stated size of the trie, or the offsets of keys in an
+    /// earlier state. Then an offset may be beyond the end of the trie, and no chunk comes.
     pub fn is_guess(&self) -> bool {
-        (self.size.is_some() || self.earlier.is_some()) && self.keys.iter().all(|key| key.at.is_none())
+        (self.size.is_some() || self.earlier.is_some()) && self.keys.iter().all(|key| key.last_node.is_none())
     }
 
     /// Whether every key has an answer.
@@ -157,7 +161,7 @@ impl Seek {
 }
 
 impl SoughtKey {
-    /// Follows the key as far as the store goes. Returns what a chunk should cover if that does not answer it.
+    /// Follows the key through the nodes in the store. Sets the answer, or returns the offsets that a chunk should cover for the key.
     fn look_up(
         &mut self,
         store: &dyn NodeSource,
@@ -168,10 +172,10 @@ impl SoughtKey {
         if self.answer.is_some() {
             return None;
         }
-        // The last known node may have left the store.
-        let at = self.at.filter(|at| store.node(&at.hash).is_some()).or(root);
+        // The caller may have removed the last node from the store.
+        let at = self.last_node.filter(|at| store.node(&at.hash).is_some()).or(root);
         let reached = at.map(|at| follow(store, &self.bytes, at));
-        let (at, range, bits) = match reached {
+        let (last_node, range, bits) = match reached {
             Some(Ok((WalkResult::Value(value), _))) => return self.settle(KeyAnswer::Present(value)),
             Some(Ok((WalkResult::Nothing, _))) => return self.settle(KeyAnswer::Absent),
             Some(Err(_)) => return self.settle(KeyAnswer::Unreachable),
@@ -181,12 +185,12 @@ impl SoughtKey {
         if self.probes >= MAX_PROBES {
             return self.settle(KeyAnswer::Unreachable);
         }
-        self.at = at;
-        // Later guesses are better than the offset in another state.
+        self.last_node = last_node;
+        // The first guess is the offset in the earlier state; once a chunk was received, its nodes give a better one.
         if let Some((point, known)) =
             earlier.filter(|_| self.probes == 0).and_then(|at| self.earlier_offset(store, at))
         {
-            let range = if self.at.is_none() { known } else { range };
+            let range = if self.last_node.is_none() { known } else { range };
             if (range.low..=range.high).contains(&point) {
                 return Some(Wish::near(point, range));
             }
@@ -205,6 +209,7 @@ impl SoughtKey {
         Some((low.midpoint(high), root.subtree))
     }
 
+    /// Sets the answer; no offsets are wanted then.
     fn settle(&mut self, answer: KeyAnswer) -> Option<Wish> {
         self.answer = Some(answer);
         None

@@ -1,4 +1,4 @@
-//! Makes chunks from a node store, byte for byte as the reference node does.
+//! Makes the chunks that a snapshot server sends from a node store, byte for byte as the reference node (rskj) does.
 
 use alloc::vec::Vec;
 
@@ -11,10 +11,13 @@ use super::extent::{Extent, child_hash};
 use super::limits::SPAN;
 use crate::message::limits::MAX_CHUNK_BYTES;
 
+/// Most bytes that a chunk contains for a node besides its form: a hash, and the RLP prefixes of node, hash and pair.
+const PAIR_OVERHEAD: usize = 40;
+
 /// A chunk as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedChunk {
-    /// The lists of the chunk.
+    /// The RLP list of the chunk, whose parts `proven.rs` lists.
     pub bytes: Vec<u8>,
     /// The offset after the range.
     pub to: u64,
@@ -35,20 +38,20 @@ pub fn trie_size(source: &dyn NodeSource, root: &B256) -> Option<u64> {
 /// [`MAX_CHUNK_BYTES`].
 pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<ServedChunk> {
     let to = from.checked_add(SPAN)?;
-    let mut server = ChunkBuilder { source, waiting: Vec::new(), bytes: 0 };
+    let mut builder = ChunkBuilder { source, waiting: Vec::new(), bytes: 0 };
     let top = StoredNodeBytes::load(source, root)?;
     if from > top.extent.total {
         return None;
     }
     let complete = to > top.extent.total;
-    let pre = server.descend(top, from)?;
-    let first = server.waiting.last()?.node.left;
-    let (nodes, last) = server.range(to)?;
+    let pre = builder.descend(top, from)?;
+    let first = builder.waiting.last()?.node.left;
+    let (nodes, last) = builder.range(to)?;
     let mut post = Vec::new();
-    while let Some(PassedNode { node, .. }) = server.waiting.pop() {
-        server.put_pair(&node, node.right.as_ref(), &mut post)?;
+    while let Some(PassedNode { node, .. }) = builder.waiting.pop() {
+        builder.put_pair(&node, node.right.as_ref(), &mut post)?;
     }
-    let mut payload = Vec::with_capacity(server.bytes.saturating_add(64));
+    let mut payload = Vec::with_capacity(builder.bytes.saturating_add(64));
     put_list(&mut payload, &pre);
     put_list(&mut payload, &nodes);
     put_hash(&mut payload, first.as_ref());
@@ -59,7 +62,9 @@ pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<ServedCh
     (bytes.len() <= MAX_CHUNK_BYTES).then_some(ServedChunk { bytes, to, complete })
 }
 
+/// A node of the source.
 struct StoredNodeBytes {
+    /// The serialization.
     bytes: Bytes,
     extent: Extent,
     /// Hash of the left child, unless it is absent or embedded.
@@ -71,10 +76,11 @@ struct StoredNodeBytes {
 /// A node whose left subtree was passed.
 struct PassedNode {
     node: StoredNodeBytes,
-    /// Where the node itself ends.
+    /// The offset at which the node itself ends, before its right subtree.
     end: u64,
 }
 
+/// Walks through the trie in the order of its bytes, and writes nodes.
 struct ChunkBuilder<'s> {
     source: &'s dyn NodeSource,
     /// The nodes that come next, the last one first.
@@ -84,6 +90,7 @@ struct ChunkBuilder<'s> {
 }
 
 impl StoredNodeBytes {
+    /// Loads a node; `None` if the source lacks it, or if it is not a node.
     fn load(source: &dyn NodeSource, hash: &B256) -> Option<Self> {
         if *hash == EMPTY_ROOT {
             return None;
@@ -105,8 +112,8 @@ impl StoredNodeBytes {
 }
 
 impl ChunkBuilder<'_> {
-    /// Goes down to the node at `from`, which becomes the next one. Returns the ancestors that the range does not reach,
-    /// encoded with their left hashes.
+    /// Goes down to the node at `from`, which becomes the next one. Returns the ancestors before the range, encoded with the hashes of
+    /// their left children.
     fn descend(&mut self, top: StoredNodeBytes, from: u64) -> Option<Vec<u8>> {
         let (mut at, mut start, mut before) = (top, 0u64, Vec::new());
         for _ in 0..=MAX_PATH_BITS {
@@ -132,7 +139,7 @@ impl ChunkBuilder<'_> {
         None
     }
 
-    /// Takes the nodes that end before `to`. Returns them encoded, and the hashes of the last one's children.
+    /// Takes the nodes that end before `to`. Returns them encoded, and the hashes of the last node's children.
     fn range(&mut self, to: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut nodes, mut last) = (Vec::new(), Vec::new());
         while let Some(PassedNode { node, end }) = self.waiting.pop_if(|next| next.end < to) {
@@ -154,12 +161,13 @@ impl ChunkBuilder<'_> {
         Some((nodes, last))
     }
 
-    /// Adds the node that comes next. A valid trie is never deeper than the longest key.
+    /// Adds the node that comes next. Fails if more nodes wait than a valid trie is deep: one for each bit of a key.
     fn push(&mut self, node: StoredNodeBytes, end: u64) -> Option<()> {
         self.waiting.push(PassedNode { node, end });
         (self.waiting.len() <= MAX_PATH_BITS.saturating_add(1)).then_some(())
     }
 
+    /// Appends a list of a node and a hash.
     fn put_pair(&mut self, node: &StoredNodeBytes, hash: Option<&B256>, out: &mut Vec<u8>) -> Option<()> {
         let mut pair = Vec::new();
         self.put_node(node, &mut pair)?;
@@ -173,13 +181,14 @@ impl ChunkBuilder<'_> {
         let node = parse_node(&stored.bytes).ok()?;
         let mut form = Vec::with_capacity(stored.bytes.len());
         self.encode(&stored.bytes, &node, &mut form)?;
-        self.bytes = self.bytes.saturating_add(form.len()).saturating_add(40);
+        self.bytes = self.bytes.saturating_add(form.len()).saturating_add(PAIR_OVERHEAD);
         put_str(out, &form);
         (self.bytes <= MAX_CHUNK_BYTES).then_some(())
     }
 
     /// Appends the chunk form of a node: without hashes of children, and with long values in full.
     fn encode(&self, bytes: &[u8], node: &Node<'_>, out: &mut Vec<u8>) -> Option<()> {
+        // Flags and path are the serialization of a node without anything else.
         let bare = Node { left: None, right: None, children_size: 0, value: Value::None, ..*node };
         let (head, mut rest) = bytes.split_at_checked(bare.encoded_len())?;
         out.extend_from_slice(head);
@@ -204,6 +213,7 @@ impl ChunkBuilder<'_> {
             out.extend_from_slice(bytes);
             return Some(());
         };
+        // Without the hash and the length in three bytes.
         let (kept, _) = bytes.split_at_checked(bytes.len().checked_sub(32 + 3)?)?;
         out.extend_from_slice(kept);
         let value = self.source.node(hash).filter(|value| value.len() == len as usize)?;
@@ -212,6 +222,7 @@ impl ChunkBuilder<'_> {
     }
 }
 
+/// Appends a hash, or the empty string for none.
 fn put_hash(out: &mut Vec<u8>, hash: Option<&B256>) {
     put_str(out, hash.map_or(&[], |hash| hash.as_slice()));
 }

@@ -1,4 +1,5 @@
-//! Follows a key through known nodes, and says where in the trie's bytes the first unknown one is.
+//! Follows a key through the nodes in a store, and computes where in the trie's bytes the first missing node is. A node is known if
+//! the store has it.
 
 use alloy_primitives::{B256, Bytes};
 use rootlight::trie::{Bits, Child, Node, NodeSource, NodeStep, Value, WalkError, parse_node};
@@ -13,26 +14,29 @@ pub(super) struct OffsetRange {
 }
 
 impl OffsetRange {
+    /// Number of offsets.
     pub(super) const fn len(&self) -> u64 {
         self.high.saturating_sub(self.low)
     }
 
+    /// The first `len` of these offsets.
     const fn first(&self, len: u64) -> Self {
         Self { low: self.low, high: self.low.saturating_add(len) }
     }
 
+    /// The last `len` of these offsets.
     const fn last(&self, len: u64) -> Self {
         Self { low: self.high.saturating_sub(len), high: self.high }
     }
 }
 
-/// A known node on the way of a key.
+/// A node on the path of a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkPosition {
     pub(super) hash: B256,
     /// The offsets of the node and everything below it.
     pub(super) subtree: OffsetRange,
-    /// Bits of the key above the node.
+    /// Number of bits of the key that lead to the node.
     pub(super) bits: usize,
 }
 
@@ -44,9 +48,10 @@ impl WalkPosition {
     }
 }
 
-/// How far the known nodes lead.
+/// The end of the walk through the known nodes.
 #[derive(Debug, Clone)]
 pub(super) enum WalkResult {
+    /// The key has this value.
     Value(Bytes),
     /// The key has no value.
     Nothing,
@@ -54,15 +59,15 @@ pub(super) enum WalkResult {
     Gap {
         /// The last known node.
         at: WalkPosition,
-        /// Where the unknown node is: its subtree, or an offset in it if nothing else is known. A chunk that covers any
-        /// of these offsets contains the node.
+        /// The offsets of the unknown node's subtree, or one of them if the others are not known. A chunk that covers any of these
+        /// offsets contains the node.
         range: OffsetRange,
-        /// Bits of the key above the unknown node.
+        /// Number of bits of the key that lead to the unknown node.
         bits: usize,
     },
 }
 
-/// Follows the key from a known node on. Also returns the offsets of the last known node.
+/// Follows the key from a known node on. Returns the end of the walk, and the offsets of the last known node.
 pub(super) fn follow(
     store: &dyn NodeSource,
     key: &[u8],
@@ -70,17 +75,18 @@ pub(super) fn follow(
 ) -> Result<(WalkResult, OffsetRange), WalkError> {
     let bits = Bits::of_key(key);
     loop {
-        let whole = WalkResult::Gap { at, range: at.subtree, bits: at.bits };
-        let Some(stored) = store.node(&at.hash) else { return Ok((whole, at.subtree)) };
-        let bad = |error| WalkError::Bad { hash: at.hash, error };
-        let node = parse_node(&stored).map_err(bad)?;
+        // The result if the store has lost the node meanwhile.
+        let removed = WalkResult::Gap { at, range: at.subtree, bits: at.bits };
+        let Some(stored) = store.node(&at.hash) else { return Ok((removed, at.subtree)) };
+        let invalid = |error| WalkError::Bad { hash: at.hash, error };
+        let node = parse_node(&stored).map_err(invalid)?;
         let located = LocatedNode { store, node: &node, extent: Extent::of(&node, stored.len()), at };
         let rest = bits.skip(at.bits);
         let reached = match node.step(rest) {
             NodeStep::Leaves => WalkResult::Nothing,
             NodeStep::Ends(value) => located.value(value),
             NodeStep::Goes(Child::Embedded(bytes), rest) => {
-                match parse_node(bytes).map_err(bad)?.step(rest) {
+                match parse_node(bytes).map_err(invalid)?.step(rest) {
                     NodeStep::Ends(value) => located.value(value),
                     _ => WalkResult::Nothing,
                 }
@@ -101,7 +107,7 @@ pub(super) fn follow(
     }
 }
 
-/// A node with its place in the trie.
+/// A node with its offsets in the trie.
 struct LocatedNode<'a> {
     store: &'a dyn NodeSource,
     node: &'a Node<'a>,
@@ -118,7 +124,8 @@ impl LocatedNode<'_> {
         }
     }
 
-    /// The child with this hash if it is known, else where it is.
+    /// The child with this hash if it is known, else the offsets at which it is. `right`: the child is the right one; `bits`: number of
+    /// bits of the key that lead to the child.
     fn child(&self, hash: &B256, right: bool, bits: usize) -> Result<WalkPosition, OffsetRange> {
         let within = |len| match right {
             false => self.at.subtree.first(len),
@@ -129,12 +136,12 @@ impl LocatedNode<'_> {
         }
         Err(match self.child_total(!right) {
             Some(sibling) => within(self.extent.below().saturating_sub(sibling)),
-            // The border between both subtrees is not known: only the outer end is surely in the subtree.
+            // The border between both subtrees is not known. The outer end is surely in the child's subtree.
             None => within(1),
         })
     }
 
-    /// The offsets of the node itself, or of its subtree if those are not known.
+    /// The offsets of the node itself, or of its whole subtree if the border to both children is not known.
     fn own(&self) -> OffsetRange {
         let OffsetRange { low, high } = self.at.subtree;
         if let Some(left) = self.child_total(false) {
@@ -146,6 +153,7 @@ impl LocatedNode<'_> {
         }
     }
 
+    /// The value at the end of the key; a long one may be missing in the store.
     fn value(&self, value: Value<'_>) -> WalkResult {
         match value {
             Value::None => WalkResult::Nothing,

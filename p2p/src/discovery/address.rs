@@ -1,4 +1,4 @@
-//! Addresses of nodes: which are allowed, and which are neighbours of each other.
+//! Addresses of nodes: which are allowed, and which belong to the same network.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,21 +6,21 @@ use rootlight::types::site;
 
 use crate::rlpx::NodeId;
 
-/// The lowest port that is taken from another node's word: below are services of other kinds, to which a lie could make
-/// us send.
+/// The lowest port that is accepted in a NEIGHBORS message. Lower ports belong to services of other kinds, to which a false address
+/// could make this node send datagrams.
 const FIRST_PORT: u16 = 1024;
 
-/// A node and where it is: one port for UDP and TCP, as the reference passes it on.
+/// A node and its address. UDP and TCP have one port: the reference implementation (rskj) passes on one only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRecord {
     /// The public key of the node.
     pub id: NodeId,
-    /// Its address; one that was IPv4 in IPv6 is written as IPv4.
+    /// Its address. An IPv4 address that is mapped into IPv6 is written as IPv4.
     pub address: SocketAddr,
 }
 
 impl NodeRecord {
-    /// The node with its address in the form that is compared.
+    /// A node with its address in canonical form, so that addresses can be compared.
     pub(super) fn new(id: NodeId, address: SocketAddr) -> Self {
         Self { id, address: canonical(address) }
     }
@@ -31,38 +31,39 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Whether a node can be at this address. Addresses that are not reached from everywhere are allowed only where `private`
-/// says so; some never are.
+/// Whether a node can have this address. Addresses that the whole internet does not reach are allowed only if `private` is set;
+/// unspecified, multicast and reserved addresses and port 0 never are.
 pub fn allowed(address: SocketAddr, private: bool) -> bool {
     if address.port() == 0 {
         return false;
     }
     match address.ip() {
-        IpAddr::V4(ip) => !nowhere_v4(ip) && (private || public_v4(ip)),
+        IpAddr::V4(ip) => !unusable_v4(ip) && (private || public_v4(ip)),
         IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast()) && (private || public_v6(ip)),
     }
 }
 
-/// [`allowed`] for an address that another node told of.
+/// As [`allowed`], for an address that comes from another node.
 pub(super) fn allowed_from_others(address: SocketAddr, private: bool) -> bool {
     address.port() >= FIRST_PORT && allowed(address, private)
 }
 
-/// Whether the limits by network apply to the address.
+/// Whether the address is public, so that the limits by network apply to it.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
-        IpAddr::V4(ip) => public_v4(ip) && !nowhere_v4(ip),
+        IpAddr::V4(ip) => public_v4(ip) && !unusable_v4(ip),
         IpAddr::V6(ip) => public_v6(ip),
     }
 }
 
-/// Source: the registry of special addresses of IPv4 (RFC 6890).
-fn nowhere_v4(ip: Ipv4Addr) -> bool {
+/// Whether no node can have this address, according to the registry of special addresses of IPv4 (RFC 6890).
+fn unusable_v4(ip: Ipv4Addr) -> bool {
     let [a, ..] = ip.octets();
     // This network; multicast, reserved and broadcast.
     a == 0 || a >= 224
 }
 
+/// Whether the address is reached from the whole internet (RFC 6890).
 fn public_v4(ip: Ipv4Addr) -> bool {
     let special = match ip.octets() {
         // Shared by the customers of a provider; protocol assignments; benchmarks.
@@ -74,7 +75,8 @@ fn public_v4(ip: Ipv4Addr) -> bool {
     !(special || ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_documentation())
 }
 
-/// Only 2000::/3 is given out; of it, tunnels and documentation are left out (RFC 6890).
+/// Whether the address is reached from the whole internet: it is in 2000::/3, and not in the ranges for tunnels and documentation
+/// (RFC 6890).
 fn public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
@@ -82,16 +84,18 @@ fn public_v6(ip: Ipv6Addr) -> bool {
     }
 }
 
-/// A number for the network in which one owner easily has all addresses: the IPv4 address itself, or the /64 of IPv6.
+/// A number for the smallest network, in which one owner commonly has all addresses: the IPv4 address itself, or the /64 of IPv6.
+/// Different networks have different numbers.
 pub fn one_owner(ip: IpAddr) -> u64 {
     match ip {
         IpAddr::V4(ip) => u64::from(ip.to_bits()) | (1 << 32),
-        // No /64 of use is below 2^33: 2000::/3 starts at 2^61, and fc00::/7 higher.
+        // IPv4 has the numbers from 2^32 to 2^33. No /64 in use has a number below 2^33: 2000::/3 starts at 2^61, and fc00::/7
+        // higher.
         IpAddr::V6(ip) => u64::try_from(ip.to_bits() >> 64).unwrap_or(0),
     }
 }
 
-/// The smaller and the larger network of an address: /24 and /16, in IPv6 /48 and /32.
+/// Numbers for the smaller and the larger network of an address: /24 and /16, in IPv6 /48 and /32.
 pub fn networks(ip: IpAddr) -> (u64, u64) {
     let large = match ip {
         IpAddr::V4(ip) => u64::from(ip.to_bits() >> 16) | (1 << 48),

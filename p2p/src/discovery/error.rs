@@ -1,4 +1,4 @@
-//! Errors of datagrams.
+//! Errors of datagrams: why bytes are no datagram, and why a datagram was ignored.
 
 use rootlight::types::FieldError;
 use thiserror::Error;
@@ -14,7 +14,7 @@ pub enum DatagramError {
     /// The hash at its start is not that of the rest.
     #[error("wrong hash of the datagram")]
     Hash,
-    /// A type that is none of the four.
+    /// The type is none of PING, PONG, FIND_NODE and NEIGHBORS.
     #[error("unknown type {0}")]
     Type(u8),
     /// The content is malformed.
@@ -26,15 +26,15 @@ pub enum DatagramError {
     Signature,
 }
 
-/// Why a datagram was ignored. None of these says anything against the node whose address or id it shows: addresses can be
+/// Why a datagram was ignored. No reason is evidence against the node whose address or id the datagram shows, because addresses can be
 /// forged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Ignored {
-    /// More datagrams than are looked at, from this address or in all.
+    /// The limit of datagrams from this address or in all is reached.
     #[error("too many datagrams")]
     TooMany,
-    /// The address is none that a node of the network has.
+    /// No node may have this address.
     #[error("address not allowed")]
     Address,
     /// The datagram is malformed.
@@ -43,10 +43,10 @@ pub enum Ignored {
     /// The datagram belongs to another network.
     #[error("network {0}")]
     Network(u64),
-    /// The datagram answers a question that this node did not ask its sender.
+    /// The datagram is an answer, and this node has not asked its sender a question.
     #[error("answer to no question")]
     Unasked,
-    /// The datagram asks something, and its sender has not shown that it receives at its address.
+    /// The datagram is a FIND_NODE, and its sender has not shown that it receives datagrams at its address.
     #[error("node not bonded")]
     NotBonded,
     /// The datagram was signed with our own key.

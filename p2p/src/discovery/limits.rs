@@ -1,4 +1,5 @@
-//! How many datagrams are looked at.
+//! Limits the datagrams that are read: checking a signature costs far more than sending a datagram. Answers to own questions are not
+//! counted.
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
@@ -7,16 +8,17 @@ use super::address::one_owner;
 
 /// Milliseconds over which datagrams are counted.
 const WINDOW_MS: u64 = 10_000;
-/// Datagrams of one address (a /64 in IPv6) in a window. A node of the reference sends a few.
+/// Most datagrams of one owner in a window: an IPv4 address, or a /64 of IPv6. A node of the reference implementation sends a few.
 const PER_OWNER: u16 = 50;
-/// As [`PER_OWNER`], for an address that we know: others can use it as theirs, and then the node itself must still be heard.
+/// As [`PER_OWNER`], for the address of a node of the table or a boot host. Others can forge datagrams of this address, and those of
+/// the node itself must still be read then.
 const PER_KNOWN: u16 = 400;
-/// Datagrams in a window. Recovering a sender takes about 0.2 ms, so this is a twentieth of one processor; it also bounds the
-/// addresses that are remembered.
-const IN_ALL: u16 = 2000;
+/// Most datagrams in a window. Recovering a sender takes about 0.2 ms, so all of them take about a twentieth of one processor. The
+/// number also bounds the addresses in memory.
+const MAX_TOTAL: u16 = 2000;
 
-/// Datagrams that answer no question of ours: those of known addresses are counted apart, so that strangers do not use up
-/// what they have.
+/// The meters of datagrams that answer no question of ours. Those of known addresses are counted apart, so that strangers cannot use
+/// up their limit.
 #[derive(Debug, Clone)]
 pub(super) struct DatagramMeters {
     strangers: DatagramMeter,
@@ -30,17 +32,20 @@ impl Default for DatagramMeters {
 }
 
 impl DatagramMeters {
-    /// Counts a datagram; whether it is to be looked at. The address of a datagram can be forged.
+    /// Counts a datagram; returns whether it may be read. `known`: the address is of a node of the table or a boot host. The address
+    /// can be forged.
     pub(super) fn take(&mut self, ip: IpAddr, known: bool, now_ms: u64) -> bool {
         let meter = if known { &mut self.known } else { &mut self.strangers };
         meter.take(ip, now_ms)
     }
 }
 
-/// Datagrams of the current window.
+/// Counts the datagrams of the current window.
 #[derive(Debug, Clone)]
 struct DatagramMeter {
+    /// The limit for one owner.
     per_owner: u16,
+    /// The number of the window: its start divided by [`WINDOW_MS`].
     window: u64,
     total: u16,
     by_owner: BTreeMap<u64, u16>,
@@ -53,12 +58,13 @@ impl DatagramMeter {
 
     fn take(&mut self, ip: IpAddr, now_ms: u64) -> bool {
         let window = now_ms / WINDOW_MS;
+        // A clock that goes back opens no new window.
         if window > self.window {
             *self = Self { window, ..Self::new(self.per_owner) };
         }
         let owner = one_owner(ip);
         let count = self.by_owner.get(&owner).copied().unwrap_or(0);
-        if count >= self.per_owner || self.total >= IN_ALL {
+        if count >= self.per_owner || self.total >= MAX_TOTAL {
             return false;
         }
         self.by_owner.insert(owner, count.saturating_add(1));

@@ -1,4 +1,6 @@
-//! Discovery as a machine: datagrams and milliseconds in, datagrams and nodes out.
+//! Discovery as a machine without I/O: it gets datagrams and the time, and gives datagrams to send and nodes that were found or lost.
+//!
+//! "The reference" is the reference implementation of Rootstock, rskj.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
@@ -17,26 +19,27 @@ use super::random::Random;
 use super::table::Table;
 use crate::rlpx::{NodeId, NodeKey};
 
-/// Most addresses of boot hosts that are kept.
+/// Most addresses of boot hosts.
 pub const MAX_BOOT_ADDRESSES: usize = 64;
-/// Most nodes that others told of and that were not tried yet.
+/// Most candidates: nodes that other nodes named and that were not pinged yet.
 pub const MAX_CANDIDATES: usize = 256;
-/// Most outputs that wait; beyond, nothing is sent.
+/// Most outputs that wait to be taken; no further datagram is made then.
 pub const MAX_OUTPUTS: usize = 256;
 
-/// Milliseconds from a node's first PONG to the FIND_NODE: its own PING of us is answered in between.
+/// Milliseconds from a node's first PONG to our FIND_NODE. In between we answer the node's own PING, without which it does not answer
+/// a FIND_NODE.
 const ASK_DELAY_MS: u64 = 1_000;
 /// Milliseconds between two rounds of FIND_NODE, as in the reference.
 const REFRESH_MS: u64 = 60_000;
-/// Nodes that are asked in a round.
+/// Nodes that get a FIND_NODE in a round.
 const REFRESH_NODES: usize = 3;
 /// Milliseconds between two rounds of PING, as in the reference.
 const CLEAN_MS: u64 = 15_000;
-/// Milliseconds after which an answer is old, and the node pinged again.
+/// Milliseconds after a node's last PONG from which on it is pinged again.
 const STALE_MS: u64 = 60_000;
 /// Nodes that are pinged in a round: the whole table in 8 minutes.
 const CLEAN_NODES: usize = 16;
-/// Milliseconds for which a PONG shows that an address is its node's own.
+/// Milliseconds for which a PONG counts as proof that a node receives at its address.
 const BOND_MS: u64 = 3_600_000;
 /// Milliseconds until an address that did not get into the table is pinged again.
 const RETRY_MS: u64 = 300_000;
@@ -44,34 +47,34 @@ const RETRY_MS: u64 = 300_000;
 const BOOT_RETRY_MS: u64 = 60_000;
 /// Boot hosts are pinged while fewer nodes than this are known.
 const ENOUGH_NODES: usize = 16;
-/// Addresses whose latest PING is remembered.
+/// Most addresses of candidates whose PING is noted, so that they are not pinged again soon.
 const MAX_TRIED: usize = 1024;
-/// Candidates that are pinged at one tick.
-const TRIES_PER_TICK: usize = 8;
-/// Nodes in our NEIGHBORS: as many as fit into 1,280 bytes, which every network carries in one piece.
+/// Candidates that are pinged, and nodes that get a FIND_NODE, at one tick.
+const SENT_PER_TICK: usize = 8;
+/// Most nodes in our NEIGHBORS: as many as fit into 1,280 bytes, the packet size that every IPv6 network carries unfragmented.
 const NEIGHBORS_SENT: usize = 12;
 
 /// Settings of the machine: its endpoint, its network and the allowed addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveryConfig {
-    /// The network; others are ignored.
+    /// The number of the network; datagrams of other networks are ignored.
     pub network_id: u64,
-    /// The host that we say is ours. Nodes use the address of the socket instead.
+    /// The host that our datagrams name. Nodes use the address from which a datagram comes instead.
     pub host: String,
-    /// The port of our UDP socket. Nodes dial us by TCP at the same.
+    /// The port of our UDP socket. Nodes connect to us by TCP at the same port.
     pub port: u16,
-    /// Whether nodes may be at private, loopback and other special addresses: for networks of one's own.
+    /// Whether nodes may have private, loopback and other special addresses, as in a test network.
     pub allow_private: bool,
 }
 
 impl DiscoveryConfig {
-    /// A node that keeps its address to itself.
+    /// A node that does not name its address in datagrams.
     pub fn new(network_id: u64, port: u16) -> Self {
         Self { network_id, host: "127.0.0.1".into(), port, allow_private: false }
     }
 }
 
-/// An output of the machine: a datagram to send, or news of a node.
+/// An output of the machine: a datagram to send, or a change of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Send these bytes to this address.
@@ -87,34 +90,39 @@ pub enum Output {
     Lost(NodeId),
 }
 
-/// Finds nodes and answers others.
+/// Finds nodes, and answers the questions of other nodes.
 ///
 /// All times are milliseconds of one clock that does not go back. After each [`receive`](Self::receive) and
-/// [`tick`](Self::tick), take outputs until there are none. UDP and TCP should be bound to one port, and the key kept with
-/// it: nodes know a key by its port.
+/// [`tick`](Self::tick), take outputs until there are none. UDP and TCP should be bound to one port, and both port and key should
+/// stay the same after a restart: other nodes store them together.
 ///
-/// An address that has not shown to be its node's own gets one PONG for a PING, of about its length, and at most one PING
-/// in 15 seconds. NEIGHBORS go only to nodes of the table, whose PONG came from the address.
+/// So that forged addresses cannot direct traffic at others, an address that has not answered our PING gets one PONG for a PING, of
+/// about its length, and at most one PING in 15 seconds. NEIGHBORS are sent only to nodes of the table, whose PONG came from the
+/// address.
 pub struct Discovery {
     key: NodeKey,
     config: DiscoveryConfig,
     random: Random,
     table: Table,
+    /// Our questions without an answer.
     pending: OpenQueries,
     meters: DatagramMeters,
-    /// Boot hosts and when to ping them.
+    /// Boot hosts, and the time of the next PING to each.
     boot: Vec<(SocketAddr, u64)>,
+    /// Nodes to be pinged.
     candidates: VecDeque<NodeRecord>,
-    /// When each address was pinged that was not in the table.
+    /// Addresses of candidates that were pinged, with the time.
     tried: BTreeMap<SocketAddr, u64>,
     outputs: VecDeque<Output>,
+    /// Time of the next round of FIND_NODE.
     refresh_ms: u64,
+    /// Time of the next round of PING.
     clean_ms: u64,
 }
 
 impl Discovery {
-    /// A machine without nodes. `seed` comes from a secure source: it makes the ids of messages, by which an address is
-    /// shown to be a node's own.
+    /// A machine without nodes. `seed` must come from a secure source: the ids of our questions are made from it, and only a node that
+    /// receives a question can know its id.
     pub fn new(key: NodeKey, config: DiscoveryConfig, seed: [u8; 32]) -> Self {
         Self {
             table: Table::new(*key.id()),
@@ -132,8 +140,8 @@ impl Discovery {
         }
     }
 
-    /// Adds an address of a boot host. Its id is learnt from the signature of its PONG. `false` if the address is not
-    /// allowed, known, or one too many.
+    /// Adds an address of a boot host, whose node id the signature of its PONG shows. Returns `false` if the address is not allowed or
+    /// was added before, or if there are [`MAX_BOOT_ADDRESSES`] already.
     pub fn add_boot_address(&mut self, address: SocketAddr) -> bool {
         let address = canonical(address);
         let known = self.boot.iter().any(|(other, _)| *other == address);
@@ -145,13 +153,15 @@ impl Discovery {
         add
     }
 
-    /// Adds a node to try, for instance one of an earlier [`nodes`](Self::nodes). It is in the table once it has answered.
+    /// Adds a candidate, for instance one of the [`nodes`](Self::nodes) of an earlier run. It is in the table once it has answered.
+    /// Returns whether it was added.
     pub fn add_node(&mut self, node: NodeRecord) -> bool {
         let node = NodeRecord::new(node.id, node.address);
         allowed(node.address, self.config.allow_private) && self.add_candidate(node)
     }
 
-    /// The nodes of the table, for keeping and dialling: all have answered, none for longer than three unanswered PINGs.
+    /// The nodes of the table, to store them or to connect to them. Each has answered, and has not left three PINGs in a row unanswered
+    /// since.
     pub fn nodes(&self) -> impl Iterator<Item = NodeRecord> {
         self.table.entries().map(|entry| entry.node)
     }
@@ -161,18 +171,18 @@ impl Discovery {
         self.table.entries().map(move |entry| (entry.node, now_ms.saturating_sub(entry.answered_ms)))
     }
 
-    /// The next thing to do, or `None` until the next datagram or tick.
+    /// The next output; `None` until the next datagram or tick.
     pub fn next_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Takes a datagram with the address that the socket shows. The reason for which it was ignored is for logs only.
+    /// Handles a datagram from the address that the socket shows. The error, why the datagram was ignored, is for logs only.
     pub fn receive(&mut self, from: SocketAddr, bytes: &[u8], now_ms: u64) -> Result<(), Ignored> {
         let from = canonical(from);
         if !allowed(from, self.config.allow_private) {
             return Err(Ignored::Address);
         }
-        if !self.answers(from, bytes, now_ms) && !self.meters.take(from.ip(), self.knows(from), now_ms) {
+        if !self.is_answer(from, bytes, now_ms) && !self.meters.take(from.ip(), self.knows(from), now_ms) {
             return Err(Ignored::TooMany);
         }
         let datagram = Datagram::decode(bytes)?;
@@ -183,22 +193,25 @@ impl Discovery {
             _ => {}
         }
         match &datagram.packet {
-            Packet::Ping { message_id, .. } => self.ping(from, &datagram, *message_id, now_ms),
-            Packet::Pong { message_id, .. } => self.pong(from, &datagram, message_id, now_ms),
-            Packet::FindNode { message_id, .. } => self.find_node(from, &datagram, *message_id, now_ms),
+            Packet::Ping { message_id, .. } => self.receive_ping(from, &datagram, *message_id, now_ms),
+            Packet::Pong { message_id, .. } => self.receive_pong(from, &datagram, message_id, now_ms),
+            Packet::FindNode { message_id, .. } => {
+                self.receive_find_node(from, &datagram, *message_id, now_ms)
+            }
             Packet::Neighbors { message_id, nodes, .. } => {
-                self.neighbors(from, &datagram, message_id, nodes, now_ms)
+                self.receive_neighbors(from, &datagram, message_id, nodes, now_ms)
             }
         }
     }
 
-    /// Does what is due. To be called about once a second.
+    /// Notes which questions were not answered in time, and sends the PINGs and FIND_NODEs that are due. To be called about once a
+    /// second.
     pub fn tick(&mut self, now_ms: u64) {
         for asked in self.pending.expire(now_ms) {
             let Some(id) = asked.question.node().filter(|_| asked.question.is_ping()) else { continue };
-            let there = self.table.get(&id).is_some_and(|entry| entry.node.address == asked.address);
-            if there && self.table.fail(&id) {
-                self.put(Output::Lost(id));
+            let is_current = self.table.get(&id).is_some_and(|entry| entry.node.address == asked.address);
+            if is_current && self.table.fail(&id) {
+                self.push_output(Output::Lost(id));
             }
         }
         self.tried.retain(|_, at| now_ms.saturating_sub(*at) < RETRY_MS);
@@ -208,9 +221,9 @@ impl Discovery {
         self.ask_nodes(now_ms);
     }
 
-    /// Whether a datagram answers a question of ours. Its id shows that: whoever forges addresses does not see the
-    /// question. So forged datagrams, however many, hide no answer.
-    fn answers(&mut self, from: SocketAddr, bytes: &[u8], now_ms: u64) -> bool {
+    /// Whether a datagram has the id of a question of ours to its address. A node that forges the address does not see the question and
+    /// its id. So the limits of datagrams do not apply to answers, and any number of forged datagrams cannot displace them.
+    fn is_answer(&mut self, from: SocketAddr, bytes: &[u8], now_ms: u64) -> bool {
         self.pending.waits_at(from)
             && Datagram::decode_unchecked(bytes)
                 .is_some_and(|packet| self.pending.is_answer(&packet, from, now_ms))
@@ -221,12 +234,14 @@ impl Discovery {
         self.boot.iter().any(|(boot, _)| *boot == address) || self.table.has_address(address)
     }
 
+    /// The sender of a datagram; an error if we are the sender.
     fn sender(&self, datagram: &Datagram) -> Result<NodeId, Ignored> {
         let sender = datagram.sender()?;
         if sender == *self.key.id() { Err(Ignored::Own) } else { Ok(sender) }
     }
 
-    fn ping(
+    /// Answers a PING, and pings a sender that the table admits.
+    fn receive_ping(
         &mut self,
         from: SocketAddr,
         datagram: &Datagram,
@@ -241,13 +256,14 @@ impl Discovery {
             network_id: Some(self.config.network_id),
         };
         self.send(from, &pong);
-        if self.table.has_room(&NodeRecord::new(sender, from)) {
+        if self.table.admits(&NodeRecord::new(sender, from)) {
             self.send_ping(DiscoveryQuery::Challenge(sender), from, now_ms);
         }
         Ok(())
     }
 
-    fn pong(
+    /// Adds the sender of a PONG to the table, or notes that it has answered.
+    fn receive_pong(
         &mut self,
         from: SocketAddr,
         datagram: &Datagram,
@@ -271,19 +287,20 @@ impl Discovery {
             }
         } else if self.table.insert(node, now_ms, now_ms.saturating_add(ASK_DELAY_MS)) {
             self.tried.remove(&from);
-            self.put(Output::Found(node));
+            self.push_output(Output::Found(node));
         }
         Ok(())
     }
 
-    fn find_node(
+    /// Answers a FIND_NODE of a node of the table.
+    fn receive_find_node(
         &mut self,
         from: SocketAddr,
         datagram: &Datagram,
         id: MessageId,
         now_ms: u64,
     ) -> Result<(), Ignored> {
-        // No signature is looked at for addresses that no node of the table has.
+        // The signature is checked only if a node of the table has the address.
         if !self.table.has_address(from) {
             return Err(Ignored::NotBonded);
         }
@@ -311,7 +328,8 @@ impl Discovery {
         Ok(())
     }
 
-    fn neighbors(
+    /// Adds the nodes of a NEIGHBORS as candidates.
+    fn receive_neighbors(
         &mut self,
         from: SocketAddr,
         datagram: &Datagram,
@@ -326,7 +344,7 @@ impl Discovery {
         }
         self.pending.remove(id);
         for neighbor in nodes {
-            // A name is not looked up: whoever controls it could point it anywhere.
+            // A host name is not looked up: its owner could make it resolve to any address.
             let Ok(ip) = neighbor.endpoint.host.parse::<IpAddr>() else { continue };
             let node = NodeRecord::new(neighbor.id, SocketAddr::new(ip, neighbor.endpoint.udp_port));
             if allowed_from_others(node.address, self.config.allow_private) {
@@ -336,9 +354,10 @@ impl Discovery {
         Ok(())
     }
 
+    /// Adds a candidate, if the table admits it and its address was not tried lately. Returns whether it was added.
     fn add_candidate(&mut self, node: NodeRecord) -> bool {
         let wanted = self.candidates.len() < MAX_CANDIDATES
-            && self.table.has_room(&node)
+            && self.table.admits(&node)
             && !self.tried.contains_key(&node.address)
             && !self.candidates.iter().any(|other| other.address == node.address);
         if wanted {
@@ -347,6 +366,7 @@ impl Discovery {
         wanted
     }
 
+    /// Pings the nodes of the table whose last PONG is oldest.
     fn ping_stale_nodes(&mut self, now_ms: u64) {
         if now_ms < self.clean_ms {
             return;
@@ -360,6 +380,7 @@ impl Discovery {
         }
     }
 
+    /// Pings boot hosts while the table has few nodes.
     fn ping_boot_hosts(&mut self, now_ms: u64) {
         if self.table.len() >= ENOUGH_NODES {
             return;
@@ -376,16 +397,18 @@ impl Discovery {
         }
     }
 
+    /// Pings the first candidates.
     fn ping_candidates(&mut self, now_ms: u64) {
-        for _ in 0..TRIES_PER_TICK {
+        for _ in 0..SENT_PER_TICK {
             let Some(node) = self.candidates.pop_front() else { return };
-            let wanted = self.table.has_room(&node) && self.tried.len() < MAX_TRIED;
+            let wanted = self.table.admits(&node) && self.tried.len() < MAX_TRIED;
             if wanted && self.send_ping(DiscoveryQuery::Ping(Some(node.id)), node.address, now_ms) {
                 self.tried.insert(node.address, now_ms);
             }
         }
     }
 
+    /// Sends FIND_NODE to new nodes of the table, and in each round to some that are chosen at random.
     fn ask_nodes(&mut self, now_ms: u64) {
         if now_ms >= self.refresh_ms {
             self.refresh_ms = now_ms.saturating_add(REFRESH_MS);
@@ -398,7 +421,7 @@ impl Discovery {
         }
         let due = self.table.entries_mut().filter(|entry| entry.ask_ms.is_some_and(|at| now_ms >= at));
         let due: Vec<NodeRecord> = due
-            .take(TRIES_PER_TICK)
+            .take(SENT_PER_TICK)
             .map(|entry| {
                 entry.ask_ms = None;
                 entry.node
@@ -412,6 +435,7 @@ impl Discovery {
         }
     }
 
+    /// Sends a PING; returns whether it was sent.
     fn send_ping(&mut self, question: DiscoveryQuery, to: SocketAddr, now_ms: u64) -> bool {
         let (endpoint, network_id) = (self.endpoint(), Some(self.config.network_id));
         self.ask(question, to, now_ms, |message_id| Packet::Ping {
@@ -422,7 +446,7 @@ impl Discovery {
         })
     }
 
-    /// Sends a question, if there is room for it and none of its kind waits there.
+    /// Sends a question, unless too many wait, or one of its kind waits for an answer of this address. Returns whether it was sent.
     fn ask(
         &mut self,
         question: DiscoveryQuery,
@@ -430,7 +454,7 @@ impl Discovery {
         now_ms: u64,
         packet: impl FnOnce(MessageId) -> Packet,
     ) -> bool {
-        if !self.pending.has_room(question, to) {
+        if !self.pending.admits(question, to) {
             return false;
         }
         let id = self.random.message_id();
@@ -441,21 +465,23 @@ impl Discovery {
         sent
     }
 
+    /// Queues a datagram, unless too many outputs wait. Returns whether it was queued.
     fn send(&mut self, to: SocketAddr, packet: &Packet) -> bool {
         if self.outputs.len() >= MAX_OUTPUTS {
             return false;
         }
-        // Signing fails for no key that was accepted.
+        // Signing never fails: the key was checked when it was made.
         let Ok(bytes) = Datagram::encode(packet, &self.key) else { return false };
-        self.put(Output::Send { to, bytes });
+        self.push_output(Output::Send { to, bytes });
         true
     }
 
-    /// News of nodes are few: at most one for each node of the table.
-    fn put(&mut self, output: Output) {
+    /// Queues an output. Changes of the table are not limited by [`MAX_OUTPUTS`]: there is at most one for each node of the table.
+    fn push_output(&mut self, output: Output) {
         self.outputs.push_back(output);
     }
 
+    /// Our endpoint, as our datagrams name it.
     fn endpoint(&self) -> Endpoint {
         Endpoint { host: self.config.host.clone(), udp_port: self.config.port, tcp_port: self.config.port }
     }

@@ -1,4 +1,4 @@
-//! Ids of messages: version 4 UUIDs, written as text.
+//! Ids of messages, by which an answer names its question: version 4 UUIDs, written as text.
 
 use core::fmt;
 
@@ -8,14 +8,16 @@ use super::error::DatagramError;
 
 /// Characters of a UUID.
 pub(super) const TEXT_BYTES: usize = 36;
+/// Positions of the dashes in the text.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
-/// Joins an answer to its question. The text is that of a version 4 UUID in lower case; the reference answers no other.
+/// The id of a question, which its answer repeats. The text is that of a version 4 UUID in lower case; the reference implementation
+/// does not answer messages with other ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessageId([u8; 16]);
 
 impl MessageId {
-    /// An id of random bytes; six bits become version and variant.
+    /// An id of random bytes; six of the bits are replaced by version and variant.
     pub fn from_random(random: [u8; 16]) -> Self {
         Self(u128::to_be_bytes(
             u128::from_be_bytes(random) & !(0xf << 76) & !(0b11 << 62) | (4 << 76) | (0b10 << 62),
@@ -31,7 +33,7 @@ impl MessageId {
         let mut bytes = [0; 16];
         let decoded = text.len() == TEXT_BYTES && hex::decode_to_slice(digits, &mut bytes).is_ok();
         let id = Self(bytes);
-        // Covers dashes, upper case and version at once: only the one text of an id is taken.
+        // Comparing with the text of the id checks dashes and case at once: an id has one text only.
         if decoded && bytes.get(6).is_some_and(|byte| byte >> 4 == 4) && id.text() == *text {
             Ok(id)
         } else {

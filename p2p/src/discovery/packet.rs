@@ -1,4 +1,4 @@
-//! The four messages.
+//! The four messages of discovery, as the lists in datagrams.
 //!
 //! | type | items |
 //! |---|---|
@@ -18,9 +18,9 @@ use super::error::DatagramError;
 use super::message_id::MessageId;
 use crate::rlpx::NodeId;
 
-/// Most nodes of a NEIGHBORS; a longer one is refused. The reference sends 20 at most.
+/// Most nodes of a NEIGHBORS; a message with more is refused. The reference implementation sends at most 20.
 pub const NEIGHBORS_MAX: usize = 20;
-/// Most bytes of a host: a name of the domain name system has 253.
+/// Most bytes of a host: the longest name of the domain name system.
 const HOST_BYTES_MAX: usize = 253;
 
 const PING: u8 = 1;
@@ -28,10 +28,10 @@ const PONG: u8 = 2;
 const FIND_NODE: u8 = 3;
 const NEIGHBORS: u8 = 4;
 
-/// Where a node says it is. For the sender of a datagram the socket's address is used instead.
+/// The address that a message names for a node. For the sender of a datagram, the address of the socket is used instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// An address or a name, as text.
+    /// An IP address or a host name, as text.
     pub host: String,
     /// The UDP port.
     pub udp_port: u16,
@@ -39,16 +39,16 @@ pub struct Endpoint {
     pub tcp_port: u16,
 }
 
-/// A node that another one tells of.
+/// A node that a NEIGHBORS message names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbor {
-    /// Where it is said to be.
+    /// The stated address.
     pub endpoint: Endpoint,
     /// The public key of the node.
     pub id: NodeId,
 }
 
-/// A message of discovery. `network_id` is `None` where the message names none.
+/// A message of discovery. `network_id` is `None` if the message has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
     /// Asks for a PONG.
@@ -57,7 +57,7 @@ pub enum Packet {
         from: Endpoint,
         /// The receiver; the reference fills in the sender again.
         to: Endpoint,
-        /// To be repeated in the answer.
+        /// The answer repeats this id.
         message_id: MessageId,
         /// The network of the sender.
         network_id: Option<u64>,
@@ -77,7 +77,7 @@ pub enum Packet {
     FindNode {
         /// Not used by the reference, which answers with nodes near the sender.
         target: NodeId,
-        /// To be repeated in the answer.
+        /// The answer repeats this id.
         message_id: MessageId,
         /// The network of the sender.
         network_id: Option<u64>,
@@ -151,7 +151,7 @@ impl Packet {
         }
     }
 
-    /// The list after the type.
+    /// Writes the list after the type.
     pub fn encode(&self) -> Vec<u8> {
         let mut list = ListBuf::with_capacity(256);
         let items = list.items();
@@ -206,6 +206,7 @@ impl Endpoint {
     }
 }
 
+/// Reads the nodes of a NEIGHBORS.
 fn neighbors(list: &mut RlpReader<'_>) -> Result<Vec<Neighbor>, FieldError> {
     let mut nodes = Vec::new();
     while !list.is_empty() {
@@ -220,11 +221,13 @@ fn neighbors(list: &mut RlpReader<'_>) -> Result<Vec<Neighbor>, FieldError> {
     Ok(nodes)
 }
 
+/// Reads a port.
 fn port(bytes: &[u8]) -> Result<u16, FieldError> {
     const PORT: &str = "endpoint.port";
     u16::try_from(uint63(bytes, PORT)?).map_err(|_| FieldError::new(PORT, FieldRule::TooLarge(16)))
 }
 
+/// Reads the items at the end of every message: message id and network id.
 fn tail(items: &mut RlpReader<'_>) -> Result<(MessageId, Option<u64>), DatagramError> {
     let message_id = MessageId::from_text(items.next_str("messageId")?)?;
     if items.is_empty() {

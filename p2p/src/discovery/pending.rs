@@ -1,4 +1,4 @@
-//! Questions that wait for their answers.
+//! Our questions (PING and FIND_NODE) that wait for an answer.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -8,31 +8,32 @@ use super::message_id::MessageId;
 use super::packet::Packet;
 use crate::rlpx::NodeId;
 
-/// Milliseconds until a question counts as not answered. The reference waits as long.
+/// Milliseconds after which a question counts as not answered, as in the reference implementation.
 pub(super) const ANSWER_MS: u64 = 15_000;
-/// Datagrams that are looked at as answers to one question: one answers it, unless an eavesdropper who saw the question
-/// answers too.
-const ANSWERS: u8 = 4;
-/// Most questions of one kind that wait at a time.
+/// Most datagrams that are read as answers to one question without a limit by address. One suffices, unless an eavesdropper who has
+/// seen the question sends answers too.
+const MAX_ANSWERS: u8 = 4;
+/// Most own questions, and most challenges, that wait at a time.
 const PER_KIND: usize = 64;
 
-/// Why a question was asked.
+/// A question, and why it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiscoveryQuery {
-    /// PING of our own will; the node there must have this id, if one is given.
+    /// A PING that we send on our own; the answering node must have this id, if one is given.
     Ping(Option<NodeId>),
-    /// PING to a node that sent one, to see that the address is its own.
+    /// A PING to a node that has sent one, to check that the node receives at its address.
     Challenge(NodeId),
+    /// A FIND_NODE to this node.
     FindNode(NodeId),
 }
 
 impl DiscoveryQuery {
-    /// Own questions and challenges are counted apart, so that strangers cannot use up all places.
+    /// Own questions and challenges are counted apart, so that strangers cannot use up the limit of own ones.
     const fn is_challenge(self) -> bool {
         matches!(self, Self::Challenge(_))
     }
 
-    /// The node that was asked, where it is known.
+    /// The node that must answer; `None` if any node may.
     pub(super) const fn node(self) -> Option<NodeId> {
         match self {
             Self::Ping(id) => id,
@@ -45,26 +46,29 @@ impl DiscoveryQuery {
     }
 }
 
+/// A question that waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenDiscoveryQuery {
     pub(super) question: DiscoveryQuery,
     pub(super) address: SocketAddr,
     sent_ms: u64,
+    /// Datagrams that were read as answers.
     answers: u8,
 }
 
+/// The questions that wait, by their ids.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenQueries {
     asked: BTreeMap<MessageId, OpenDiscoveryQuery>,
 }
 
 impl OpenQueries {
-    /// Whether there is room for this question, and none of its kind waits at the address.
-    pub(super) fn has_room(&self, question: DiscoveryQuery, address: SocketAddr) -> bool {
+    /// Whether this question may be asked: fewer than [`PER_KIND`] of its kind wait, and none of its type at the address.
+    pub(super) fn admits(&self, question: DiscoveryQuery, address: SocketAddr) -> bool {
         let challenge = question.is_challenge();
         let same = |asked: &OpenDiscoveryQuery| asked.question.is_challenge() == challenge;
         let count = self.asked.values().filter(|asked| same(asked)).count();
-        // A challenge follows a datagram whose address may be forged, so it does not stand in the way of a question of ours.
+        // A challenge follows a datagram whose address may be forged, so it does not prevent an own question to that address.
         let waits = |asked: &OpenDiscoveryQuery| {
             same(asked) && asked.address == address && asked.question.is_ping() == question.is_ping()
         };
@@ -89,7 +93,7 @@ impl OpenQueries {
         self.asked.get(id).filter(alive).copied()
     }
 
-    /// Whether a datagram of this type with this id answers a question to the address, and is one of the first that do.
+    /// Whether a packet from this address has the type and id of an answer to a question, and is one of the first [`MAX_ANSWERS`].
     pub(super) fn is_answer(&mut self, packet: &Packet, address: SocketAddr, now_ms: u64) -> bool {
         let (is_pong, id) = match packet {
             Packet::Pong { message_id, .. } => (true, message_id),
@@ -97,13 +101,14 @@ impl OpenQueries {
             _ => return false,
         };
         let alive = self.get(id, address, now_ms).is_some_and(|asked| asked.question.is_ping() == is_pong);
-        let Some(asked) = self.asked.get_mut(id).filter(|asked| alive && asked.answers < ANSWERS) else {
+        let Some(asked) = self.asked.get_mut(id).filter(|asked| alive && asked.answers < MAX_ANSWERS) else {
             return false;
         };
         asked.answers = asked.answers.saturating_add(1);
         true
     }
 
+    /// Whether a question to this address waits.
     pub(super) fn waits_at(&self, address: SocketAddr) -> bool {
         self.asked.values().any(|asked| asked.address == address)
     }

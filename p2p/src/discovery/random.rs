@@ -1,10 +1,11 @@
-//! Random numbers of a seed.
+//! Random numbers that are computed from a seed, so that a run of the machine can be repeated.
 
 use alloy_primitives::{B256, Keccak256};
 
 use super::message_id::MessageId;
 
-/// Keccak-256 of a secret seed and a counter, so that a peer cannot compute the next number from those that it has received.
+/// A generator: each number is the Keccak-256 of a secret seed and a counter, so that a peer cannot compute the next number from those
+/// that it has received.
 #[derive(Clone)]
 pub(super) struct Random {
     seed: [u8; 32],
@@ -16,6 +17,7 @@ impl Random {
         Self { seed, counter: 0 }
     }
 
+    /// The next 32 bytes.
     fn word(&mut self) -> B256 {
         self.counter = self.counter.wrapping_add(1);
         let mut state = Keccak256::new();
@@ -24,11 +26,12 @@ impl Random {
         state.finalize()
     }
 
+    /// A random message id.
     pub(super) fn message_id(&mut self) -> MessageId {
         MessageId::from_random(*self.word().0.first_chunk().unwrap_or(&[0; 16]))
     }
 
-    /// A number below `end`, or 0 if that is 0.
+    /// A random number below `end`; 0 if `end` is 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let number = u64::from_be_bytes(*self.word().0.first_chunk().unwrap_or(&[0; 8]));
         let end = u64::try_from(end).unwrap_or(u64::MAX);

@@ -1,15 +1,15 @@
-//! The table of nodes that have shown their address.
+//! The table of nodes that have shown that they receive at their address.
 //!
 //! These rules keep one attacker from filling the table:
-//! - A node gets in only by a PONG from its address that names the id of our PING, which no other node has seen. So addresses
-//!   cannot be forged.
+//! - A node is added only after a PONG from its address that names the id of our PING, which was sent to that address only. So
+//!   addresses cannot be forged.
 //! - At most [`PER_SLASH_24`] nodes of one /24 and [`PER_SLASH_16`] of one /16 (in IPv6: /48 and /32) are in the whole table.
 //!   To hold half of it, an attacker needs addresses in dozens of networks.
-//! - A node that answers stays: newcomers take neither its place in its bin nor its place in its network. Only
-//!   `MAX_FAILURES` unanswered PINGs in a row remove a node.
-//! - The bin of a node depends on the hash of its id. An attacker can make ids near to ours, but each needs an address too.
+//! - A node that answers stays: a new node replaces none, neither in a full bin (the nodes at one distance from us) nor in a full
+//!   network. Only `MAX_FAILURES` unanswered PINGs in a row remove a node.
+//! - The bin of a node depends on the hash of its id. An attacker can make ids near to ours, but each of them needs an address too.
 //!
-//! Addresses that are not public (allowed by a flag only) are not counted by network.
+//! Addresses that are not public (`DiscoveryConfig::allow_private`) are not counted by network.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -35,15 +35,17 @@ pub(super) const MAX_FAILURES: u8 = 3;
 #[derive(Debug, Clone)]
 pub(super) struct TableEntry {
     pub(super) node: NodeRecord,
+    /// The hash of the id that distances are computed from.
     hash: B256,
     /// Time of the latest PONG.
     pub(super) answered_ms: u64,
     /// PINGs in a row that were not answered.
     pub(super) failures: u8,
-    /// When the node is to be asked for its neighbours.
+    /// When the node is to get a FIND_NODE; `None` until the next round chooses it.
     pub(super) ask_ms: Option<u64>,
 }
 
+/// The nodes, by their ids.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     own_id: NodeId,
@@ -51,7 +53,7 @@ pub(super) struct Table {
     entries: BTreeMap<NodeId, TableEntry>,
 }
 
-/// The distance of two nodes: the number of bits of keccak(keccak(a)) XOR keccak(keccak(b)), 0 to 256.
+/// The distance of two nodes: the number of bits of keccak(keccak(a)) XOR keccak(keccak(b)) without leading zeros, 0 to 256.
 pub fn distance(a: &NodeId, b: &NodeId) -> u32 {
     distance_of_hashes(&double_hash(a), &double_hash(b))
 }
@@ -61,6 +63,7 @@ fn double_hash(id: &NodeId) -> B256 {
 }
 
 fn distance_of_hashes(a: &B256, b: &B256) -> u32 {
+    // `Err` ends the count at the first bit that is set.
     let zeros = (*a ^ *b).iter().try_fold(0u32, |zeros, byte| match byte.leading_zeros() {
         8 => Ok(zeros.saturating_add(8)),
         some => Err(zeros.saturating_add(some)),
@@ -97,8 +100,8 @@ impl Table {
         self.entries.values().any(|entry| entry.node.address == address)
     }
 
-    /// Whether a node of this id and address could be added now.
-    pub(super) fn has_room(&self, node: &NodeRecord) -> bool {
+    /// Whether a node with this id and address could be added now.
+    pub(super) fn admits(&self, node: &NodeRecord) -> bool {
         let known =
             node.id == self.own_id || self.entries.contains_key(&node.id) || self.has_address(node.address);
         if known || self.entries.len() >= MAX_NODES {
@@ -110,10 +113,11 @@ impl Table {
             .values()
             .filter(|entry| distance_of_hashes(&self.own_hash, &entry.hash) == bin)
             .count();
-        in_bin < BIN_SIZE && self.network_has_room(node)
+        in_bin < BIN_SIZE && self.network_admits(node)
     }
 
-    fn network_has_room(&self, node: &NodeRecord) -> bool {
+    /// Whether the limits by network admit a node.
+    fn network_admits(&self, node: &NodeRecord) -> bool {
         let ip = node.address.ip();
         if !is_public(ip) {
             return true;
@@ -130,9 +134,10 @@ impl Table {
         in_small < PER_SLASH_24 && in_large < PER_SLASH_16
     }
 
-    /// Adds a node that has answered at this time, if there is room.
+    /// Adds a node that has answered at the time `now_ms` and is to get a FIND_NODE at `ask_ms`. Returns `false` if the table does not
+    /// admit the node.
     pub(super) fn insert(&mut self, node: NodeRecord, now_ms: u64, ask_ms: u64) -> bool {
-        if !self.has_room(&node) {
+        if !self.admits(&node) {
             return false;
         }
         let hash = double_hash(&node.id);
@@ -141,15 +146,15 @@ impl Table {
         true
     }
 
-    /// Counts a PING that was not answered; whether the node was removed for it.
+    /// Counts a PING that was not answered; returns whether the node was removed because of it.
     pub(super) fn fail(&mut self, id: &NodeId) -> bool {
         let Some(entry) = self.entries.get_mut(id) else { return false };
         entry.failures = entry.failures.saturating_add(1);
-        let dead = entry.failures >= MAX_FAILURES;
-        if dead {
+        let is_lost = entry.failures >= MAX_FAILURES;
+        if is_lost {
             self.entries.remove(id);
         }
-        dead
+        is_lost
     }
 
     /// The nodes nearest to an id, the nearest first, without the node of that id.

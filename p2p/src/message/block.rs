@@ -1,4 +1,4 @@
-//! Blocks, bodies and header extensions, split into their parts.
+//! Splits blocks, bodies and header extensions of messages into their parts, without decoding these.
 
 use alloc::vec::Vec;
 
@@ -26,7 +26,7 @@ impl<'a> BlockParts<'a> {
     /// Splits a block: the RLP list of the header, the transactions and the uncles.
     ///
     /// # Errors
-    /// The bytes are not such a list, or a list in it is longer than allowed.
+    /// The bytes are not a list of these three, or one of the lists in it is longer than allowed.
     pub fn split(block: &'a [u8]) -> Result<Self, MessageError> {
         let mut reader = RlpReader::list(block, "block")?;
         let header = reader.next_raw("block.header")?;
@@ -41,7 +41,7 @@ impl<'a> BlockParts<'a> {
     }
 }
 
-/// The parts of a block beside its compressed header.
+/// The parts of a block besides its compressed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body<'a> {
     /// The transactions in RLP.
@@ -55,7 +55,7 @@ pub struct Body<'a> {
 /// The part of a header of version 1 or 2 that its compressed form has only as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extension<'a> {
-    /// Version of the header, as the sender says.
+    /// Version of the header, as the sender states it.
     pub version: HeaderVersion,
     /// The fields as an RLP list.
     pub fields: &'a [u8],
@@ -68,11 +68,13 @@ pub struct ExtensionFields<'a> {
     pub bloom: Bloom,
     /// Bridge event of the block; `None` in version 1.
     pub base_event: Option<&'a [u8]>,
-    /// Ends of the parallel sublists as little-endian 16-bit numbers; `None` if the header has no such field.
+    /// Ends of the block's sublists of transactions that can run in parallel (RSKIP-144), as little-endian 16-bit numbers; `None` if the
+    /// header has no such field.
     pub edges: Option<&'a [u8]>,
 }
 
 impl<'a> Body<'a> {
+    /// Reads the fields of a body response.
     pub(super) fn read(reader: &mut RlpReader<'a>) -> Result<Self, MessageError> {
         let transactions = reader.next_list("body.transactions")?.rest();
         let uncles = reader.next_list("body.uncles")?.rest();
@@ -87,6 +89,7 @@ impl<'a> Body<'a> {
         })
     }
 
+    /// Writes the fields of a body response.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         put_list(out, self.transactions.payload());
         put_list(out, self.uncles.payload());
@@ -100,6 +103,7 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> Extension<'a> {
+    /// Reads the pair of version and fields.
     fn read(mut pair: RlpReader<'a>) -> Result<Self, MessageError> {
         let name = "extension.version";
         let version = match field::u64(&mut pair, name)? {

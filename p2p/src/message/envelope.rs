@@ -1,4 +1,4 @@
-//! The form that all messages share: `[[type, body]]`, the body being a string that holds the RLP list of the message.
+//! The form of all messages: `[[type, body]]`, where the body is a string that contains the RLP list of the message.
 
 use alloc::vec::Vec;
 
@@ -18,18 +18,18 @@ pub const RSK_MESSAGE: u64 = 0x18;
 pub enum Message<'a> {
     /// A message without an id.
     Push(Push<'a>),
-    /// A question.
+    /// A request.
     Request {
         /// Chosen by the sender; the response repeats it.
         id: u64,
-        /// The question.
+        /// The request.
         request: Request,
     },
-    /// An answer.
+    /// A response.
     Response {
         /// The id of the request.
         id: u64,
-        /// The answer.
+        /// The response.
         response: Response<'a>,
     },
 }
@@ -60,7 +60,7 @@ impl<'a> Message<'a> {
         if let Some(push) = Push::decode(kind, body)? {
             return Ok(Self::Push(push));
         }
-        let (id, fields) = identified(kind, &mut body)?;
+        let (id, fields) = read_id(kind, &mut body)?;
         if let Some(request) = Request::decode(kind, fields)? {
             return Ok(Self::Request { id, request });
         }
@@ -89,7 +89,8 @@ impl<'a> Message<'a> {
 }
 
 /// Reads the id and the fields of a request or response.
-fn identified<'a>(kind: u8, body: &mut RlpReader<'a>) -> Result<(u64, RlpReader<'a>), MessageError> {
+fn read_id<'a>(kind: u8, body: &mut RlpReader<'a>) -> Result<(u64, RlpReader<'a>), MessageError> {
+    // The types of all requests and responses. Others are refused first, so that their error is the unknown type.
     if !matches!(kind, 8..=16 | 18 | 20..=25) {
         return Err(MessageError::UnknownType(kind));
     }
@@ -99,7 +100,7 @@ fn identified<'a>(kind: u8, body: &mut RlpReader<'a>) -> Result<(u64, RlpReader<
     Ok((id, fields))
 }
 
-/// The body of a message with an id.
+/// The body of a message with an id, whose fields `put` writes.
 fn with_id(id: u64, put: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
     let mut fields = Vec::new();
     put(&mut fields);

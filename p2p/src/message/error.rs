@@ -1,9 +1,9 @@
-//! Why a message does not decode.
+//! The reasons why a message does not decode.
 
 use rootlight::types::FieldError;
 use thiserror::Error;
 
-/// The bytes are not the one encoding of a message.
+/// The bytes are not the encoding of a message. A message has one encoding only.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]

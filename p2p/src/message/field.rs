@@ -1,4 +1,4 @@
-//! Single fields of messages.
+//! Reads and writes single fields of messages.
 
 use alloc::vec::Vec;
 
@@ -12,6 +12,7 @@ pub(super) fn u64(reader: &mut RlpReader<'_>, field: &'static str) -> Result<u64
     u64::try_from(value).map_err(|_| FieldError::new(field, FieldRule::TooLarge(64)))
 }
 
+/// Reads a hash of 32 bytes.
 pub(super) fn hash(reader: &mut RlpReader<'_>, field: &'static str) -> Result<B256, FieldError> {
     rlp::fixed::<32>(reader.next_str(field)?, field).map(B256::from)
 }
@@ -25,7 +26,7 @@ pub(super) fn flag(reader: &mut RlpReader<'_>, field: &'static str) -> Result<bo
     }
 }
 
-/// Interprets the shortest two's complement of a number that is not negative, as Java's `BigInteger` writes it.
+/// Reads a total difficulty: a number that is not negative, in the shortest two's complement, as Java's `BigInteger` writes it.
 pub(super) fn difficulty(bytes: &[u8], field: &'static str) -> Result<U256, FieldError> {
     let number = SignedUint::from_be_slice(bytes, false, field)?;
     match number.is_absent() {
@@ -47,7 +48,7 @@ pub(super) fn limited<'a>(
     }
 }
 
-/// Reads the pair of hash and number.
+/// Reads a pair of hash and number.
 pub(super) fn block_ref(reader: &mut RlpReader<'_>, field: &'static str) -> Result<BlockRef, FieldError> {
     let mut pair = reader.next_list(field)?;
     let hash = hash(&mut pair, field)?;
@@ -56,6 +57,7 @@ pub(super) fn block_ref(reader: &mut RlpReader<'_>, field: &'static str) -> Resu
     Ok(BlockRef { number, hash })
 }
 
+/// Appends a hash.
 pub(super) fn put_hash(out: &mut Vec<u8>, hash: &B256) {
     put_str(out, hash.as_slice());
 }
@@ -64,6 +66,7 @@ pub(super) fn put_hash(out: &mut Vec<u8>, hash: &B256) {
 pub(super) fn put_block_refs(out: &mut Vec<u8>, blocks: &[BlockRef]) {
     let mut list = Vec::new();
     for block in blocks {
+        // A hash with its prefix, and a number of at most 9 bytes.
         let mut pair = Vec::with_capacity(42);
         put_hash(&mut pair, &block.hash);
         rlp::put_u64(&mut pair, block.number);

@@ -1,4 +1,4 @@
-//! Lists of RLP items that stay in the bytes received.
+//! Lists of RLP items that are not copied: an item is a part of the received bytes.
 
 use alloc::vec::Vec;
 
@@ -6,11 +6,13 @@ use rootlight::types::rlp::{self, RlpReader};
 
 use super::error::MessageError;
 
-/// A list of RLP items: headers, uncles and transactions are lists, blocks and total difficulties strings. Transactions
-/// can also be strings that hold the list. The items are well-formed at their first level; deeper ones are not checked.
+/// A list of RLP items. Headers, uncles and transactions are lists; blocks and total difficulties are strings. A transaction can also
+/// be a string that contains its list. Each item is well formed at its first level; deeper levels are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Items<'a> {
+    /// The encoded items, one after the other.
     payload: &'a [u8],
+    /// Number of items.
     len: usize,
 }
 
@@ -60,6 +62,7 @@ impl<'a> Items<'a> {
     /// The items: lists with their RLP headers, strings without them.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut reader = RlpReader::new(self.payload);
+        // Up to 0xbf the first byte of an item is that of a string.
         core::iter::from_fn(move || match reader.rest().first()? {
             0..=0xbf => reader.next_str("item").ok(),
             _ => reader.next_raw("item").ok(),
@@ -103,7 +106,7 @@ fn count(payload: &[u8], most: usize, list: &'static str, shape: Shape) -> Resul
             0xc0..=0xff if shape == Shape::String => {
                 return Err(MessageError::Shape { list, index: len, expected: "string" });
             }
-            // Strings are read as such, because only that checks their shortest form.
+            // A string is read with `next_str`, because only this function checks that the string is in its shortest form.
             0..=0xbf => reader.next_str(list)?,
             0xc0..=0xff => reader.next_raw(list)?,
         };

@@ -5,11 +5,10 @@
 //! | `envelope` | [`Message`]: the type byte, the body, and the id of requests and responses |
 //! | `request`, `response`, `push` | the messages by their use |
 //! | `block` | blocks, bodies and header extensions, split into their parts |
-//! | `items` | lists of RLP items that stay in the bytes received |
+//! | `items` | lists of RLP items that are not copied |
 //! | `field`, `limits`, `error` | single fields, limits, errors |
 //!
-//! A message borrows from the bytes received. Headers, transactions and blocks stay in RLP; nothing in them is compared
-//! with what was asked for.
+//! A message borrows from the received bytes. Headers, transactions and blocks stay in RLP, and are not compared with the request.
 
 mod block;
 mod envelope;

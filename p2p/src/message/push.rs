@@ -1,4 +1,4 @@
-//! Messages without an id: announcements, and the two of the older request form.
+//! Messages without an id: announcements, and an older form of request and response (`GetBlock` and `Block`).
 
 use alloc::vec::Vec;
 
@@ -11,6 +11,7 @@ use super::field::{self, put_block_refs, put_hash};
 use super::items::Items;
 use super::limits::{MAX_ANNOUNCED, MAX_TRANSACTIONS};
 
+// Type bytes.
 pub(super) const STATUS: u8 = 1;
 pub(super) const BLOCK: u8 = 2;
 pub(super) const GET_BLOCK: u8 = 3;
@@ -18,16 +19,16 @@ pub(super) const NEW_BLOCK_HASHES: u8 = 6;
 pub(super) const TRANSACTIONS: u8 = 7;
 pub(super) const NEW_BLOCK_HASH: u8 = 17;
 
-/// The best block of a peer, as it says. Nothing proves it.
+/// The best block of a peer, as the peer states it; not proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// The best block.
     pub best: BlockRef,
-    /// Absent in the short form.
+    /// Absent in the short form of the message.
     pub parent: Option<Parent>,
 }
 
-/// The second half of a [`Status`].
+/// The second half of a [`Status`]: the parent's hash and the total difficulty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parent {
     /// Hash of the best block's parent; zeros for genesis.
@@ -39,7 +40,7 @@ pub struct Parent {
 /// A message without an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Push<'a> {
-    /// The best block of the sender. A peer that sends it is told of new blocks.
+    /// The best block of the sender. The reference announces new blocks to peers that have sent this message.
     Status(Status),
     /// A block in RLP: a new one, or the answer to `GetBlock`.
     Block(&'a [u8]),
@@ -74,6 +75,7 @@ impl<'a> Push<'a> {
             BLOCK => Self::Block(reader.next_str("block")?),
             GET_BLOCK => Self::GetBlock(field::hash(reader, "get block.hash")?),
             NEW_BLOCK_HASHES => Self::NewBlockHashes(announced(reader)?),
+            // The transactions are the fields themselves, so nothing may follow them.
             TRANSACTIONS => {
                 let items = Items::any(reader.rest(), MAX_TRANSACTIONS, "transactions")?;
                 return Ok(Some(Self::Transactions(items)));
@@ -85,12 +87,14 @@ impl<'a> Push<'a> {
         Ok(Some(push))
     }
 
+    /// The RLP list of the message.
     pub(super) fn body(&self) -> Vec<u8> {
         let (mut payload, mut out) = (Vec::new(), Vec::new());
         match self {
             Self::Status(status) => put_status(&mut payload, status),
             Self::Block(block) => put_str(&mut payload, block),
             Self::GetBlock(hash) | Self::NewBlockHash(hash) => put_hash(&mut payload, hash),
+            // The list of blocks is the body itself.
             Self::NewBlockHashes(blocks) => {
                 put_block_refs(&mut out, blocks);
                 return out;
@@ -102,6 +106,7 @@ impl<'a> Push<'a> {
     }
 }
 
+/// Reads the fields of a status.
 fn status(reader: &mut RlpReader<'_>) -> Result<Status, MessageError> {
     let number = field::u64(reader, "status.number")?;
     let best = BlockRef { number, hash: field::hash(reader, "status.hash")? };
@@ -114,6 +119,7 @@ fn status(reader: &mut RlpReader<'_>) -> Result<Status, MessageError> {
     Ok(Status { best, parent: Some(Parent { hash, total_difficulty }) })
 }
 
+/// Writes the fields of a status.
 fn put_status(out: &mut Vec<u8>, status: &Status) {
     put_u64(out, status.best.number);
     put_hash(out, &status.best.hash);
@@ -123,6 +129,7 @@ fn put_status(out: &mut Vec<u8>, status: &Status) {
     }
 }
 
+/// Reads the announced blocks.
 fn announced(reader: &mut RlpReader<'_>) -> Result<Vec<BlockRef>, MessageError> {
     let list = "new block hashes";
     let mut blocks = Vec::new();

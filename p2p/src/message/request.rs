@@ -8,6 +8,7 @@ use rootlight::types::rlp::{RlpReader, put_u64};
 use super::error::MessageError;
 use super::field::{self, put_hash};
 
+// Type bytes.
 pub(super) const BLOCK_HASH: u8 = 8;
 pub(super) const HEADERS: u8 = 9;
 pub(super) const BLOCK: u8 = 11;
@@ -36,14 +37,15 @@ pub enum Request {
     Block(B256),
     /// The transactions, uncles and header extension of the block with this hash.
     Body(B256),
-    /// Hashes of canonical blocks in steps of [`super::limits::SKELETON_STEP`].
+    /// A skeleton: hashes of canonical blocks in steps of [`super::limits::SKELETON_STEP`].
     Skeleton {
         /// The first entry is at this height, rounded down to a multiple of the step.
         start: u64,
     },
     /// A range of a block's state. Only snapshot servers respond.
     Chunk(ChunkRequest),
-    /// The checkpoint of a snapshot server: 401 blocks that end in it, and the size of its state.
+    /// The checkpoint of a snapshot server (the block whose state it serves): 401 blocks that end in the checkpoint, and the size of its
+    /// state.
     SnapStatus,
     /// The blocks before this number: at most 400. Only snapshot servers respond.
     SnapBlocks {
@@ -52,20 +54,20 @@ pub enum Request {
     },
 }
 
-/// Asks for a range of a block's state.
+/// The range of a block's state that a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkRequest {
     /// Number of the canonical block with that state.
     pub block: u64,
-    /// First byte of the range, in the order of [`crate::chunk`]. Any offset up to the size of the trie; from 2^63 on
-    /// the reference node takes it as negative.
+    /// Offset of the range's first byte, in the order of [`crate::chunk`]: at most the size of the trie. From 2^63 on the reference
+    /// node reads the number as negative.
     pub from: u64,
     /// Size of the range in units of 1,024 bytes. The reference node ignores it and uses 50.
     pub chunk_size: u64,
 }
 
 impl ChunkRequest {
-    /// Asks for the range from this byte on, with the size that the reference node's own client states.
+    /// The range from this offset on, with the size that the reference node's own client states.
     pub const fn new(block: u64, from: u64) -> Self {
         Self { block, from, chunk_size: 50 }
     }
@@ -111,6 +113,7 @@ impl Request {
         Ok(Some(request))
     }
 
+    /// Writes the fields.
     pub(super) fn put_fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::BlockHash { height: number }

@@ -13,6 +13,7 @@ use super::items::Items;
 use super::limits::{MAX_BLOCKS, MAX_CHUNK_BYTES, MAX_HEADERS, MAX_SKELETON};
 use super::request::Request;
 
+// Type bytes.
 const HEADERS: u8 = 10;
 const BLOCK: u8 = 12;
 const SKELETON: u8 = 13;
@@ -22,10 +23,10 @@ const CHUNK: u8 = 21;
 const SNAP_STATUS: u8 = 23;
 const SNAP_BLOCKS: u8 = 25;
 
-/// A response. That it decodes says nothing about the truth of what it says.
+/// A response. Decoding does not prove anything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response<'a> {
-    /// Hash of the canonical block at the height. Nothing proves it.
+    /// Hash of the canonical block at the height; not proven.
     BlockHash(B256),
     /// Headers in the compressed form, descending.
     Headers(Items<'a>),
@@ -33,7 +34,7 @@ pub enum Response<'a> {
     Block(&'a [u8]),
     /// Transactions, uncles and header extension of a block.
     Body(Body<'a>),
-    /// Hashes of canonical blocks, ascending. Nothing proves them.
+    /// A skeleton: hashes of canonical blocks in equal steps, ascending; not proven.
     Skeleton(Vec<BlockRef>),
     /// A range of a state.
     Chunk(Chunk<'a>),
@@ -50,9 +51,9 @@ pub struct Chunk<'a> {
     pub bytes: &'a [u8],
     /// Number of the block.
     pub block: u64,
-    /// First byte of the range.
+    /// Offset of the range's first byte.
     pub from: u64,
-    /// The byte after the range.
+    /// The offset after the range.
     pub to: u64,
     /// Whether the range reaches the end of the trie.
     pub complete: bool,
@@ -63,7 +64,7 @@ pub struct Chunk<'a> {
 pub struct SnapBlocks<'a> {
     /// Consecutive blocks in RLP, ascending.
     pub blocks: Items<'a>,
-    /// Total difficulty after each block, in Java's signed form. As many as blocks.
+    /// Total difficulty after each block, as many as blocks, in the signed form of Java's `BigInteger`.
     pub difficulties: Items<'a>,
 }
 
@@ -72,7 +73,7 @@ pub struct SnapBlocks<'a> {
 pub struct SnapStatus<'a> {
     /// The blocks that end in the checkpoint.
     pub blocks: SnapBlocks<'a>,
-    /// Size of the checkpoint's state trie in bytes. Nothing proves it.
+    /// Size of the checkpoint's state trie in bytes; not proven.
     pub trie_size: u64,
 }
 
@@ -91,12 +92,11 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Whether this is the type of response that the request asks for. A chunk must also be of the block and offset
-    /// that were asked for.
+    /// Whether this is the type of response to the request. A chunk must also be of the requested block and offset.
     pub fn answers(&self, request: &Request) -> bool {
         match (request, self) {
-            (Request::Chunk(asked), Self::Chunk(chunk)) => {
-                asked.block == chunk.block && asked.from == chunk.from
+            (Request::Chunk(wanted), Self::Chunk(chunk)) => {
+                wanted.block == chunk.block && wanted.from == chunk.from
             }
             (Request::BlockHash { .. }, Self::BlockHash(_))
             | (Request::Headers { .. }, Self::Headers(_))
@@ -133,6 +133,7 @@ impl<'a> Response<'a> {
         Ok(Some(response))
     }
 
+    /// Writes the fields.
     pub(super) fn put_fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::BlockHash(hash) => put_hash(out, hash),
@@ -154,6 +155,7 @@ impl<'a> Response<'a> {
     }
 }
 
+/// Reads a skeleton.
 fn skeleton(reader: &mut RlpReader<'_>) -> Result<Vec<BlockRef>, MessageError> {
     let list = "skeleton";
     let mut entries = reader.next_list(list)?;
@@ -202,6 +204,7 @@ impl<'a> SnapBlocks<'a> {
     /// The blocks in RLP, each with its total difficulty.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], U256)> + use<'a> {
         let totals = self.difficulties.iter();
+        // Reading succeeds: `read` has checked each difficulty.
         let totals = totals.map(|bytes| field::difficulty(bytes, "total difficulty").unwrap_or_default());
         self.blocks.iter().zip(totals)
     }

@@ -1,11 +1,12 @@
-//! Contents of the two handshake packets, in both forms.
+//! Reads and writes the contents of the two handshake packets, in both forms. Lengths are in bytes.
 //!
 //! | packet | plain | EIP-8 |
 //! |---|---|---|
 //! | auth | signature (65), keccak of the ephemeral key (32), static key (64), nonce (32), 0 | [signature, static key, nonce, 4], padding |
 //! | ack | ephemeral key (64), nonce (32), 0 | [ephemeral key, nonce, 4], padding |
 //!
-//! EIP-8 asks to ignore a higher version, more items and whatever follows the list.
+//! The 0 at the end of a plain packet is a flag that is not used; the 4 is the version. As EIP-8 demands, a higher version, more items
+//! and all bytes after the list are ignored.
 
 use alloc::vec::Vec;
 
@@ -27,13 +28,15 @@ const VERSION: u64 = 4;
 /// The initiator's first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Auth {
-    /// By the ephemeral key, over the static shared secret XOR the nonce.
+    /// The signature of the ephemeral key over the static shared secret XOR the nonce.
     pub(super) signature: [u8; SIGNATURE_BYTES],
+    /// The initiator's node id.
     pub(super) static_id: NodeId,
     pub(super) nonce: [u8; 32],
 }
 
 impl Auth {
+    /// The plain form; `ephemeral` is the public ephemeral key.
     pub(super) fn to_plain(&self, ephemeral: &NodeId) -> Vec<u8> {
         let hash = keccak256(ephemeral.as_bytes());
         [&self.signature, hash.as_slice(), self.static_id.as_bytes(), &self.nonce, &[0]].concat()
@@ -48,16 +51,16 @@ impl Auth {
         [list.as_list(), padding].concat()
     }
 
-    /// Reads the plain form, and the keccak of the ephemeral key, which the signature must give.
+    /// Reads the plain form. Also returns the Keccak-256 of the ephemeral key, with which the key that the signature gives must agree.
     pub(super) fn from_plain(bytes: &[u8]) -> Result<(Self, [u8; 32]), RlpxError> {
-        let take = || {
+        let split = || {
             let (signature, rest) = bytes.split_first_chunk()?;
             let (hash, rest) = rest.split_first_chunk()?;
             let (id, rest) = rest.split_first_chunk()?;
             let (nonce, _token) = rest.split_first_chunk()?;
             Some((Self { signature: *signature, static_id: NodeId::from_bytes(*id), nonce: *nonce }, *hash))
         };
-        take().ok_or(too_short("auth", PLAIN_AUTH_BYTES, bytes.len()))
+        split().ok_or(too_short("auth", PLAIN_AUTH_BYTES, bytes.len()))
     }
 
     pub(super) fn from_list(bytes: &[u8]) -> Result<Self, RlpxError> {
@@ -73,9 +76,10 @@ impl Auth {
     }
 }
 
-/// The responder's answer.
+/// The responder's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ack {
+    /// The responder's public ephemeral key.
     pub(super) ephemeral: NodeId,
     pub(super) nonce: [u8; 32],
 }
@@ -94,12 +98,12 @@ impl Ack {
     }
 
     pub(super) fn from_plain(bytes: &[u8]) -> Result<Self, RlpxError> {
-        let take = || {
+        let split = || {
             let (ephemeral, rest) = bytes.split_first_chunk()?;
             let (nonce, _token) = rest.split_first_chunk()?;
             Some(Self { ephemeral: NodeId::from_bytes(*ephemeral), nonce: *nonce })
         };
-        take().ok_or(too_short("ack", PLAIN_ACK_BYTES, bytes.len()))
+        split().ok_or(too_short("ack", PLAIN_ACK_BYTES, bytes.len()))
     }
 
     pub(super) fn from_list(bytes: &[u8]) -> Result<Self, RlpxError> {
@@ -114,6 +118,7 @@ impl Ack {
     }
 }
 
+/// The error of a packet with too few bytes.
 fn too_short(packet: &'static str, expected: usize, found: usize) -> RlpxError {
     RlpxError::HandshakeContent(FieldError::new(packet, FieldRule::Length { expected, found }))
 }

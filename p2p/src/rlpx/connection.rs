@@ -11,36 +11,41 @@ use super::handshake::{AuthForm, Finished, HandshakeSecrets, Initiator, Responde
 use super::id::NodeId;
 use super::key::NodeKey;
 
-/// Most bytes of a frame's code and payload that are read until [`Connection::set_read_limit`] says otherwise. HELLO and
+/// The first read limit: most bytes of a frame's code and payload that are read before [`Connection::set_read_limit`]. HELLO and
 /// STATUS have less than 300.
 pub const READ_BEFORE_HELLO: usize = 4096;
-/// Bytes that may be fed beyond an unfinished frame of the greatest size that is read, before its frames are taken.
+/// Most bytes that may be fed, and not taken as frames yet, in addition to one unfinished frame of the read limit. Bounds the memory of
+/// a connection.
 pub const MAX_UNREAD: usize = 256 * 1024;
 
 /// One end of a connection, as a machine: bytes of the peer in by [`feed`](Self::feed), frames out by
 /// [`next_frame`](Self::next_frame), bytes for the peer out by [`take_output`](Self::take_output).
 ///
-/// It holds the bytes of one unfinished frame, at most the read limit, and what was fed at once. The first error is the
-/// last: nothing is read or written after it.
+/// A connection holds the bytes of one unfinished frame, at most the read limit, and at most [`MAX_UNREAD`] further bytes. After an
+/// error it reads and writes nothing any more.
 pub struct Connection {
     state: RlpxState,
-    /// Bytes fed and not used yet, from `start` on.
+    /// Bytes that were fed; those before `start` are used.
     input: Vec<u8>,
     start: usize,
     output: Vec<u8>,
     read_limit: usize,
 }
 
+/// The state of a connection.
 enum RlpxState {
+    /// The initiator waits for the ack packet.
     AwaitAck(Initiator),
+    /// The responder waits for the auth packet.
     AwaitAuth(Responder),
+    /// The handshake is over.
     Open(Box<Finished>),
     Failed,
 }
 
 impl Connection {
-    /// Dials the node with the id `remote`. The first output is the auth packet; it must reach the socket in one piece,
-    /// or the reference does not join its parts.
+    /// The end of a connection to the node with the id `remote`. The first output is the auth packet. Write it to the socket in one
+    /// piece, because the reference does not join its parts.
     pub fn dial(key: &NodeKey, remote: &NodeId, secrets: &HandshakeSecrets) -> Result<Self, RlpxError> {
         Self::dial_in(AuthForm::Eip8, key, remote, secrets)
     }
@@ -57,7 +62,7 @@ impl Connection {
         Ok(Self::new(RlpxState::AwaitAck(initiator), output))
     }
 
-    /// Waits for the auth packet of a node that dialled us.
+    /// The end of a connection that another node has opened: waits for its auth packet.
     pub fn accept(key: &NodeKey, secrets: HandshakeSecrets) -> Result<Self, RlpxError> {
         Ok(Self::new(RlpxState::AwaitAuth(Responder::new(key, secrets)?), Vec::new()))
     }
@@ -72,13 +77,14 @@ impl Connection {
         self.read_limit = bytes.min(MAX_FRAME_READ);
     }
 
-    /// Takes bytes of the peer, in pieces of any size. The handshake is done here; frames wait for
-    /// [`next_frame`](Self::next_frame), which must be called until it gives none.
+    /// Takes bytes of the peer, in pieces of any size, and does the handshake when its packet is complete. Frames are read by
+    /// [`next_frame`](Self::next_frame), which must be called until it returns none.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), RlpxError> {
         if matches!(self.state, RlpxState::Failed) {
             return Err(RlpxError::Failed);
         }
         let unread = self.input.len().saturating_sub(self.start).saturating_add(bytes.len());
+        // A frame that has begun may be longer than the present limit, see `set_read_limit`.
         let most = self.begun_frame().unwrap_or(0).max(self.read_limit).saturating_add(MAX_UNREAD);
         if unread > most {
             return self.fail(RlpxError::Unread(most));
@@ -99,6 +105,7 @@ impl Connection {
         match open.reader.read(rest, self.read_limit) {
             Ok((taken, frame)) => {
                 self.start = self.start.saturating_add(taken);
+                // Used bytes are removed only now and then, because this moves the rest.
                 if self.start > MAX_UNREAD {
                     self.compact();
                     self.input.shrink_to(MAX_UNREAD);
@@ -114,7 +121,7 @@ impl Connection {
         self.input.len().saturating_sub(self.start)
     }
 
-    /// The size of the frame of which a call of [`next_frame`](Self::next_frame) has read the header only.
+    /// The size of the unfinished frame whose header a call of [`next_frame`](Self::next_frame) has read: bytes of code and payload.
     pub fn begun_frame(&self) -> Option<usize> {
         match &self.state {
             RlpxState::Open(open) => open.reader.begun(),
@@ -122,8 +129,8 @@ impl Connection {
         }
     }
 
-    /// The size of the frame that the next call of [`next_frame`](Self::next_frame) decrypts, if it is known: that of a
-    /// frame whose header was read by an earlier call.
+    /// The size of [`begun_frame`](Self::begun_frame) if all bytes of that frame have come, so that the next call of
+    /// [`next_frame`](Self::next_frame) decrypts it.
     pub fn whole_frame(&self) -> Option<usize> {
         match &self.state {
             RlpxState::Open(open) => open.reader.whole(self.unread()),
@@ -132,7 +139,7 @@ impl Connection {
     }
 
     /// Appends a frame to the output. Fails before the handshake is over, and for frames of more than
-    /// [`MAX_FRAME_SENT`](super::MAX_FRAME_SENT) bytes; the connection goes on then.
+    /// [`MAX_FRAME_SENT`](super::MAX_FRAME_SENT) bytes; the connection can be used further then.
     pub fn send(&mut self, code: u64, payload: &[u8]) -> Result<(), RlpxError> {
         match &mut self.state {
             RlpxState::Open(open) => open.writer.write(code, payload, &mut self.output),
@@ -141,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// The bytes for the peer since the last call.
+    /// The bytes to send to the peer that were added since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         mem::take(&mut self.output)
     }
@@ -156,7 +163,7 @@ impl Connection {
         matches!(self.state, RlpxState::Open(_))
     }
 
-    /// The peer's id: the one dialled, or the one that was proven by the auth packet. `None` before that, and after an
+    /// The peer's id: the one that was dialled, or the one that the auth packet has proven. `None` before that packet, and after an
     /// error.
     pub const fn remote_id(&self) -> Option<&NodeId> {
         match &self.state {
@@ -166,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Does the handshake, if it is due and its packet whole.
+    /// Does the handshake, if it is not over and its packet is complete.
     fn handshake(&mut self) -> Result<(), RlpxError> {
         let input = self.input.get(self.start..).unwrap_or(&[]);
         let (taken, finished) = match &self.state {
@@ -188,12 +195,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Drops the bytes that were used.
+    /// Removes the used bytes.
     fn compact(&mut self) {
         self.input.drain(..self.start.min(self.input.len()));
         self.start = 0;
     }
 
+    /// Ends the connection by an error.
     fn fail<T>(&mut self, error: RlpxError) -> Result<T, RlpxError> {
         self.state = RlpxState::Failed;
         self.input = Vec::new();

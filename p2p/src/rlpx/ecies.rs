@@ -1,8 +1,8 @@
-//! Encryption of handshake packets to a public key (ECIES as RLPx has it).
+//! Encryption of handshake packets to a public key: ECIES (elliptic curve integrated encryption scheme) as RLPx defines it.
 //!
-//! `04 | x | y (64) of an ephemeral key | iv (16) | ciphertext (AES-128-CTR) | tag (32)`. Cipher key and MAC key are two
-//! halves of the NIST concatenation KDF (SHA-256) over the shared x; the MAC key is hashed before use. The tag is
-//! HMAC-SHA-256 over iv, ciphertext and data that both sides know (the size prefix of EIP-8).
+//! A packet is `04 | x and y of an ephemeral key (64 bytes) | iv (16) | ciphertext (AES-128-CTR) | tag (32)`. The keys of the cipher
+//! and of the tag are the halves of one block of the NIST concatenation KDF (SHA-256) over the shared x; the second one is hashed
+//! before use. The tag is HMAC-SHA-256 over iv, ciphertext and data that both sides have (the size prefix of EIP-8).
 
 use alloc::vec::Vec;
 
@@ -16,19 +16,19 @@ use sha2::{Digest, Sha256};
 use super::error::RlpxError;
 use super::id::NodeId;
 
-/// Bytes that encryption adds.
+/// Bytes that encryption adds to a content.
 pub(super) const OVERHEAD: usize = 1 + 64 + IV_BYTES + TAG_BYTES;
 const IV_BYTES: usize = 16;
 const TAG_BYTES: usize = 32;
 /// First byte of an uncompressed point.
 const UNCOMPRESSED: u8 = 4;
 
-/// x of the product of a secret and a public key.
+/// Key agreement: x of the product of a secret and a public key, which both sides can compute.
 pub(super) fn agree(secret: &SecretKey, public: &PublicKey) -> [u8; 32] {
     (*k256::ecdh::diffie_hellman(secret.to_nonzero_scalar(), public.as_affine()).raw_secret_bytes()).into()
 }
 
-/// Encrypts `plain` to `remote`; `data` is under the tag, but not part of the output.
+/// Encrypts `plain` to the key `remote`. The tag authenticates `data` too, which is not part of the output.
 pub(super) fn encrypt(
     remote: &PublicKey,
     ephemeral: &SecretKey,
@@ -48,7 +48,7 @@ pub(super) fn encrypt(
     Ok(packet)
 }
 
-/// Decrypts a packet that was encrypted to our key. Nothing is decrypted before the tag has shown to be right.
+/// Decrypts a packet that was encrypted to our key. The tag is checked before anything is decrypted.
 pub(super) fn decrypt(secret: &SecretKey, packet: &[u8], data: &[u8]) -> Result<Vec<u8>, RlpxError> {
     let parts = EciesPacket::of(packet).ok_or(RlpxError::HandshakeSize(packet.len()))?;
     if parts.prefix != UNCOMPRESSED {
@@ -62,7 +62,7 @@ pub(super) fn decrypt(secret: &SecretKey, packet: &[u8], data: &[u8]) -> Result<
     Ok(plain)
 }
 
-/// A packet taken apart.
+/// The parts of a packet.
 struct EciesPacket<'a> {
     prefix: u8,
     point: NodeId,
@@ -72,6 +72,7 @@ struct EciesPacket<'a> {
 }
 
 impl<'a> EciesPacket<'a> {
+    /// Splits a packet; `None` if it is too short.
     fn of(packet: &'a [u8]) -> Option<Self> {
         let (&prefix, rest) = packet.split_first()?;
         let (point, rest) = rest.split_first_chunk::<64>()?;
@@ -81,14 +82,17 @@ impl<'a> EciesPacket<'a> {
     }
 }
 
+/// The keys of a packet.
 struct EciesKeys {
     cipher: [u8; 16],
+    /// The key of the tag.
     mac: [u8; 32],
 }
 
 impl EciesKeys {
+    /// Derives the keys from the shared secret.
     fn derive(shared: &[u8; 32]) -> Self {
-        // One block of the KDF is all that is needed: counter 1, then the shared secret.
+        // Both keys fit into the first block of the KDF: the hash of the counter 1 and the shared secret.
         let block: [u8; 32] =
             Sha256::new().chain_update(1u32.to_be_bytes()).chain_update(shared).finalize().into();
         let (mut cipher, mut half) = ([0; 16], [0; 16]);
@@ -96,12 +100,14 @@ impl EciesKeys {
         Self { cipher, mac: Sha256::digest(half).into() }
     }
 
+    /// Encrypts or decrypts.
     fn apply(&self, iv: &[u8; IV_BYTES], bytes: &mut [u8]) {
         Ctr128BE::<Aes128>::new(&self.cipher.into(), iv.into()).apply_keystream(bytes);
     }
 
+    /// The tag, ready to be written or compared.
     fn tag(&self, iv: &[u8], cipher: &[u8], data: &[u8]) -> Result<Hmac<Sha256>, RlpxError> {
-        // HMAC takes a key of any length, so this cannot fail.
+        // HMAC accepts a key of any length, so the error never occurs.
         let mac = Hmac::<Sha256>::new_from_slice(&self.mac).map_err(|_| RlpxError::HandshakeTag)?;
         Ok(mac.chain_update(iv).chain_update(cipher).chain_update(data))
     }

@@ -1,7 +1,8 @@
 //! Frames: a message code and a payload, encrypted and authenticated.
 //!
-//! Header (16 bytes: size of code and payload in 3 bytes, header data as an RLP list, zeros), its MAC (16), body padded to
-//! a multiple of 16 bytes, its MAC (16). Each direction is one running AES-256-CTR stream with a zero iv.
+//! A frame is a header (16 bytes: size of code and payload in 3 bytes, header data as an RLP list, zeros), the header's MAC (16), a body
+//! padded to a multiple of 16 bytes, and the body's MAC (16). The frames of one direction are encrypted as one AES-256-CTR stream,
+//! whose iv is zero.
 
 use alloc::vec::Vec;
 
@@ -14,23 +15,24 @@ use rootlight::types::rlp::{RlpReader, put_u64, uint63};
 use super::error::RlpxError;
 use super::mac::{FrameMac, MAC_BYTES};
 
-/// Most bytes of code and payload that a frame can say it has.
+/// Most bytes of code and payload that a frame can state: the size has 3 bytes.
 pub const MAX_FRAME_READ: usize = 0xff_ffff;
 /// Most bytes of code and payload that are sent in a frame. The reference reads frames below 8 MiB and closes the
-/// connection at 8 MiB; a kilobyte is left for what it may count besides.
+/// connection at 8 MiB; a kilobyte is left for bytes that it may count besides.
 pub const MAX_FRAME_SENT: usize = (8 << 20) - 1024;
 
 const HEADER_BYTES: usize = 16;
+/// Bytes of a header and its MAC.
 const HEAD_BYTES: usize = HEADER_BYTES + MAC_BYTES;
-/// Header data as the reference writes it: a list of the protocol type 0.
+/// Header data as the reference writes it: an RLP list of the number 0, the protocol type.
 const HEADER_DATA: [u8; 2] = [0xc1, 0x80];
 
 /// A message: its code on the wire and its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The message code, with the offset of its protocol.
+    /// The message code, with the offset that the protocol has on this connection.
     pub code: u64,
-    /// RLP of the message, without the code. Well formed only as far as its frame is.
+    /// The bytes after the code: the RLP of a message, not checked.
     pub payload: Vec<u8>,
 }
 
@@ -47,8 +49,8 @@ impl FrameReader {
         Self { cipher: Ctr128BE::new(key.into(), &[0; 16].into()), mac, size: None }
     }
 
-    /// Reads the next frame from the start of `input`. Gives the number of bytes taken, which may be more than none
-    /// without a frame, and the frame if it is whole. Nothing is taken from a frame longer than `limit`.
+    /// Reads the next frame from the start of `input`. Returns the number of used bytes, and the frame if it is complete. An incomplete
+    /// frame uses no bytes but those of its header and the header's MAC, once they have come. A frame longer than `limit` is an error.
     pub(super) fn read(&mut self, input: &[u8], limit: usize) -> Result<(usize, Option<Frame>), RlpxError> {
         let (taken, rest, size) = match self.size {
             Some(size) => (0, input, size),
@@ -73,7 +75,7 @@ impl FrameReader {
         self.size
     }
 
-    /// As [`begun`](Self::begun), if so many bytes hold the rest of the frame.
+    /// As [`begun`](Self::begun), if the rest of the frame has come: `unread` is the number of unread bytes.
     pub(super) fn whole(&self, unread: usize) -> Option<usize> {
         let rest = |size: &usize| size.next_multiple_of(HEADER_BYTES).saturating_add(MAC_BYTES);
         self.size.filter(|size| unread >= rest(size))
@@ -92,7 +94,7 @@ impl FrameReader {
         if size == 0 || size > limit {
             return Err(RlpxError::FrameSize { size, limit });
         }
-        whole_message(&data)?;
+        check_unsplit(&data)?;
         Ok(size)
     }
 
@@ -116,7 +118,7 @@ impl FrameReader {
 }
 
 /// Refuses the header data of a frame that is a part of a message: its second item, the context id, is not 0.
-fn whole_message(data: &[u8]) -> Result<(), RlpxError> {
+fn check_unsplit(data: &[u8]) -> Result<(), RlpxError> {
     const FIELD: &str = "frame.headerData";
     let mut items = RlpReader::new(data).next_list(FIELD).map_err(RlpxError::FrameContent)?;
     items.next_str(FIELD).map_err(RlpxError::FrameContent)?;
@@ -126,7 +128,7 @@ fn whole_message(data: &[u8]) -> Result<(), RlpxError> {
     Err(RlpxError::Chunked)
 }
 
-/// Compares in a time that does not depend on where the difference is.
+/// Compares two MACs in a time that does not depend on the position of a difference.
 fn same(expected: &[u8; MAC_BYTES], found: &[u8]) -> bool {
     expected.as_slice().ct_eq(found).into()
 }

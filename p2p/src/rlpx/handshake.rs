@@ -1,4 +1,5 @@
-//! The handshake: an auth packet by the initiator, an ack packet by the responder.
+//! The handshake: the initiator (the side that dials) sends an auth packet, the responder an ack packet. Both sides prove that they have
+//! the secret keys of their node ids, and derive the keys of the frames.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,11 +17,11 @@ use super::secrets::{HandshakeRole, Transcript, xor};
 use super::signature::{recover, sign};
 
 /// Most bytes after the size prefix of an EIP-8 packet. The reference writes at most 582. Below 1,024, so that the first
-/// byte tells the forms apart: a plain packet starts with 04, the first byte of an uncompressed key.
+/// byte distinguishes the forms: a plain packet starts with 04, the first byte of an uncompressed key.
 pub const HANDSHAKE_PACKET_MAX: usize = 1023;
-/// Least padding of an EIP-8 packet. With it, auth is longer than the 307 bytes of a plain one, as the reference requires.
+/// Least padding of an EIP-8 packet, in bytes. With it, auth is longer than the 307 bytes of a plain one, as the reference requires.
 pub const PADDING_MIN: usize = 100;
-/// Most padding of an EIP-8 packet.
+/// Most padding of an EIP-8 packet, in bytes.
 pub const PADDING_MAX: usize = 299;
 /// Random bytes that [`HandshakeSecrets::from_random`] takes.
 pub const RANDOM_BYTES: usize = 32 + 32 + 32 + 16 + 2 + PADDING_MAX;
@@ -30,32 +31,32 @@ const PLAIN_START: u8 = 4;
 /// Bytes of the size prefix of EIP-8.
 const PREFIX_BYTES: usize = 2;
 
-/// The two forms of handshake packets. The responder answers in the form of the initiator.
+/// The two forms of handshake packets. The responder uses the form that the initiator has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthForm {
-    /// Of fixed length, before EIP-8.
+    /// The form before EIP-8, of fixed length.
     Plain,
-    /// With size prefix, list and padding.
+    /// The form of EIP-8, with size prefix, RLP list and padding.
     Eip8,
 }
 
-/// The random values of one side of a handshake. Each must come from a secure source and serve once.
+/// The random values of one side of a handshake. Each must come from a secure source, and be used for one handshake only.
 #[derive(Clone)]
 pub struct HandshakeSecrets {
-    /// Secret key of which the frames' keys are made.
+    /// Secret key from which the keys of the frames are derived.
     pub ephemeral: [u8; 32],
     /// The nonce of this side.
     pub nonce: [u8; 32],
-    /// Secret key that encrypts the packet.
+    /// Secret key for the encryption of the packet (ECIES).
     pub ecies_ephemeral: [u8; 32],
-    /// The iv of the packet.
+    /// The iv of the packet's encryption.
     pub ecies_iv: [u8; 16],
     /// Bytes after the list of an EIP-8 packet, [`PADDING_MIN`] to [`PADDING_MAX`].
     pub padding: Vec<u8>,
 }
 
 impl HandshakeSecrets {
-    /// Cuts up random bytes; two of them choose the length of the padding.
+    /// Divides random bytes among the values; two bytes choose the length of the padding.
     pub fn from_random(random: &[u8; RANDOM_BYTES]) -> Self {
         let mut bytes = random.iter().copied();
         let mut word = || {
@@ -81,23 +82,24 @@ impl fmt::Debug for HandshakeSecrets {
     }
 }
 
-/// The end of a handshake.
+/// The result of a handshake.
 pub(super) struct Finished {
+    /// The peer's id.
     pub(super) remote: NodeId,
     pub(super) reader: FrameReader,
     pub(super) writer: FrameWriter,
 }
 
-/// Whether a packet lies at the start of the input.
+/// The packet at the start of the input.
 enum Packet<'a> {
-    /// So many bytes are needed at least.
+    /// More bytes are needed.
     Incomplete,
-    /// All of the packet, its form, and what of it is encrypted.
+    /// All bytes of the packet, its form, and the encrypted part.
     Whole { whole: &'a [u8], form: AuthForm, cipher: &'a [u8] },
 }
 
 impl<'a> Packet<'a> {
-    /// Finds the packet whose plain form has `plain` bytes before encryption.
+    /// Finds the packet. `plain` is the number of bytes that its content has in the plain form.
     fn find(input: &'a [u8], plain: usize) -> Result<Self, RlpxError> {
         if input.first() == Some(&PLAIN_START) {
             let length = plain.saturating_add(OVERHEAD);
@@ -122,7 +124,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The data under the tag of a packet: the size prefix of EIP-8.
+/// The data that the tag of a packet authenticates besides the packet: the size prefix of EIP-8.
 fn tagged(whole: &[u8], form: AuthForm) -> &[u8] {
     match form {
         AuthForm::Plain => &[],
@@ -145,6 +147,7 @@ fn seal(
     Ok([prefix, &packet].concat())
 }
 
+/// Checks the length of the padding.
 fn check_padding(secrets: &HandshakeSecrets) -> Result<(), RlpxError> {
     let length = secrets.padding.len();
     if (PADDING_MIN..=PADDING_MAX).contains(&length) { Ok(()) } else { Err(RlpxError::Padding(length)) }
@@ -153,10 +156,12 @@ fn check_padding(secrets: &HandshakeSecrets) -> Result<(), RlpxError> {
 /// The side that dials, after it has made its auth.
 pub(super) struct Initiator {
     key: NodeKey,
+    /// The id of the node that is dialled.
     remote: NodeId,
     ephemeral: SecretKey,
     nonce: [u8; 32],
     form: AuthForm,
+    /// The whole auth packet.
     auth: Vec<u8>,
 }
 
@@ -180,6 +185,7 @@ impl Initiator {
         Ok(Self { key: key.clone(), remote: *remote, ephemeral, nonce: secrets.nonce, form, auth })
     }
 
+    /// The auth packet, to be sent.
     pub(super) fn auth(&self) -> &[u8] {
         &self.auth
     }
@@ -188,8 +194,8 @@ impl Initiator {
         &self.remote
     }
 
-    /// Reads the ack at the start of the input. Gives the number of bytes taken and the end of the handshake, once it is
-    /// whole. Work is one agreement for the packet and one for the frames, at most.
+    /// Reads the ack at the start of the input. Returns the number of used bytes and the result of the handshake; `None` until the packet
+    /// is complete. The work is at most two key agreements, one for the packet and one for the frames.
     pub(super) fn read(&self, input: &[u8]) -> Result<Option<(usize, Finished)>, RlpxError> {
         let Packet::Whole { whole, form, cipher } = Packet::find(input, PLAIN_ACK_BYTES)? else {
             return Ok(None);
@@ -229,19 +235,19 @@ impl Responder {
         Ok(Self { key: key.clone(), secrets, ephemeral })
     }
 
-    /// Reads the auth at the start of the input. Gives the number of bytes taken, the ack to send and the end of the
-    /// handshake, once it is whole. Work is five multiplications on the curve at most, and the first of them finds a packet
-    /// that was not made for our key.
+    /// Reads the auth at the start of the input. Returns the number of used bytes, the ack to send and the result of the handshake; `None`
+    /// until the packet is complete. The work is at most five multiplications on the curve; a packet that was not encrypted to our key
+    /// is refused after the first one.
     pub(super) fn read(&self, input: &[u8]) -> Result<Option<(usize, Vec<u8>, Finished)>, RlpxError> {
         let Packet::Whole { whole, form, cipher } = Packet::find(input, PLAIN_AUTH_BYTES)? else {
             return Ok(None);
         };
         let content = ecies::decrypt(self.key.secret(), cipher, tagged(whole, form))?;
-        let (auth, named) = match form {
+        let (auth, stated_hash) = match form {
             AuthForm::Plain => Auth::from_plain(&content).map(|(auth, hash)| (auth, Some(hash)))?,
             AuthForm::Eip8 => (Auth::from_list(&content)?, None),
         };
-        let theirs = self.ephemeral_of(&auth, named)?;
+        let theirs = self.ephemeral_of(&auth, stated_hash)?;
         let ours = Ack { ephemeral: NodeId::of(&self.ephemeral.public_key())?, nonce: self.secrets.nonce };
         let content = match form {
             AuthForm::Plain => ours.to_plain(),
@@ -261,13 +267,13 @@ impl Responder {
         Ok(Some((length, ack, Finished { remote: auth.static_id, reader, writer })))
     }
 
-    /// The initiator's ephemeral key: the one that signed. The plain form names its hash as well.
-    fn ephemeral_of(&self, auth: &Auth, named: Option<[u8; 32]>) -> Result<NodeId, RlpxError> {
+    /// The initiator's ephemeral key, which is recovered from the signature. `stated_hash` is its hash, which the plain form contains.
+    fn ephemeral_of(&self, auth: &Auth, stated_hash: Option<[u8; 32]>) -> Result<NodeId, RlpxError> {
         let theirs = auth.static_id.public_key().map_err(|_| RlpxError::HandshakeKey)?;
         let shared = ecies::agree(self.key.secret(), &theirs);
         let ephemeral = recover(&B256::from(xor(&shared, &auth.nonce)), &auth.signature)
             .ok_or(RlpxError::HandshakeSignature)?;
-        match named {
+        match stated_hash {
             Some(hash) if keccak256(ephemeral.as_bytes()).0 != hash => Err(RlpxError::HandshakeSignature),
             _ => Ok(ephemeral),
         }

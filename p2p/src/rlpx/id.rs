@@ -12,12 +12,12 @@ use thiserror::Error;
 /// Bytes of a node id.
 const ID_BYTES: usize = 64;
 
-/// Why bytes or text are no key.
+/// Why bytes or a text are not a key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum KeyError {
-    /// The secret is zero or not below the order of the group.
+    /// The secret is zero, or not below the order of the curve.
     #[error("not a secret key of secp256k1")]
     Secret,
     /// The point is not on the curve.
@@ -27,10 +27,10 @@ pub enum KeyError {
     IdText,
 }
 
-/// A node's public key on secp256k1: x and y, 64 bytes. An id from the network may be no point of the curve at all; that
-/// shows when it is used.
+/// The id of a node: its public key on secp256k1, x and y, 64 bytes. An id from the network may not be a point of the curve; this is
+/// checked when the key is used.
 ///
-/// Text is 128 hexadecimal digits without a prefix.
+/// As text an id is 128 hexadecimal digits without a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId([u8; ID_BYTES]);
 
@@ -45,12 +45,13 @@ impl NodeId {
         &self.0
     }
 
+    /// The id with this key.
     pub(super) fn of(key: &PublicKey) -> Result<Self, KeyError> {
         let point = key.to_encoded_point(false);
         point.as_bytes().last_chunk().copied().map(Self).ok_or(KeyError::Public)
     }
 
-    /// The point of the curve, if it is one.
+    /// The key; an error if the id is not a point of the curve.
     pub(super) fn public_key(&self) -> Result<PublicKey, KeyError> {
         let point = EncodedPoint::from_untagged_bytes(&self.0.into());
         PublicKey::try_from(point).map_err(|_| KeyError::Public)
@@ -75,7 +76,7 @@ impl FromStr for NodeId {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let mut bytes = [0; ID_BYTES];
-        // The decoder would take a prefix; ids are written without.
+        // The length is checked because the decoder accepts a prefix, which ids do not have.
         if text.len() != 2 * ID_BYTES || hex::decode_to_slice(text, &mut bytes).is_err() {
             return Err(KeyError::IdText);
         }

@@ -8,7 +8,8 @@ use k256::SecretKey;
 use super::id::{KeyError, NodeId};
 use super::signature::{SIGNATURE_BYTES, sign};
 
-/// The secret key that a node is known by. Overwritten when dropped; its `Debug` shows the id only.
+/// The secret key of a node, which proves its id. The memory of the secret is overwritten when the key is dropped; `Debug` shows only
+/// the id.
 #[derive(Clone)]
 pub struct NodeKey {
     secret: SecretKey,
@@ -23,7 +24,7 @@ impl NodeKey {
         Ok(Self { secret, id })
     }
 
-    /// The secret, for keeping it (32 bytes, big-endian).
+    /// The secret, to store it (32 bytes, big-endian).
     pub fn to_bytes(&self) -> [u8; 32] {
         self.secret.to_bytes().into()
     }
@@ -33,7 +34,7 @@ impl NodeKey {
         &self.id
     }
 
-    /// Signs a hash with the node's key, so that the signature names it.
+    /// Signs a hash with the node's key; [`recover`](super::recover) gets the node's id from the signature.
     pub(crate) fn sign(&self, hash: &B256) -> Result<[u8; SIGNATURE_BYTES], KeyError> {
         sign(&self.secret, hash)
     }
@@ -49,6 +50,7 @@ impl fmt::Debug for NodeKey {
     }
 }
 
+/// The secret key with these bytes (big-endian).
 pub(super) fn scalar(bytes: &[u8; 32]) -> Result<SecretKey, KeyError> {
     SecretKey::from_bytes(&(*bytes).into()).map_err(|_| KeyError::Secret)
 }

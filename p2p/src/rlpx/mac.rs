@@ -1,12 +1,13 @@
-//! The running MAC over the frames of one direction.
+//! The MACs of the frames of one direction: each depends on the handshake packet and on all frames before.
 
 use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use alloy_primitives::Keccak256;
 
+/// Bytes of a MAC.
 pub(super) const MAC_BYTES: usize = 16;
 
-/// A Keccak-256 state that has seen the handshake packet and every frame so far.
+/// The state of the MACs: a Keccak-256 of the handshake packet and of all frames so far.
 pub(super) struct FrameMac {
     state: Keccak256,
     cipher: Aes256,
@@ -33,6 +34,7 @@ impl FrameMac {
         self.step(seed)
     }
 
+    /// Adds a seed to the state, as RLPx defines it: the encrypted digest XOR the seed. Returns the MAC.
     fn step(&mut self, seed: [u8; MAC_BYTES]) -> [u8; MAC_BYTES] {
         let mut block = self.digest().into();
         self.cipher.encrypt_block(&mut block);
@@ -41,6 +43,7 @@ impl FrameMac {
         self.digest()
     }
 
+    /// The first 16 bytes of the present hash.
     fn digest(&self) -> [u8; MAC_BYTES] {
         let digest = self.state.clone().finalize();
         let mut first = [0; MAC_BYTES];

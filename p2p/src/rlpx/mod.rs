@@ -1,7 +1,7 @@
 //! RLPx version 4 without compression: the encrypted and authenticated transport of Rootstock's peers, as machines that
 //! take bytes and give bytes.
 //!
-//! [`Connection`] is the whole of it: the handshake in both of its forms (plain and EIP-8), then frames. Random bytes are
+//! [`Connection`] does all of it: the handshake in both of its forms (plain and EIP-8), then frames. Random bytes are
 //! arguments ([`HandshakeSecrets`]), so that every run can be repeated byte for byte.
 //!
 //! Source: the devp2p specification, EIP-8, and the reference implementation (`org/ethereum/net/rlpx`,

@@ -1,11 +1,11 @@
-//! Secrets that both sides derive from a handshake.
+//! Derives the keys and MACs of the frames from a handshake; both sides get the same.
 
 use alloy_primitives::Keccak256;
 
 use super::frame::{FrameReader, FrameWriter};
 use super::mac::FrameMac;
 
-/// The messages of a handshake, in the order of the roles.
+/// The values of a handshake that both sides have after it.
 pub(super) struct Transcript<'a> {
     /// x of the product of the two ephemeral keys.
     pub(super) ephemeral_shared: [u8; 32],
@@ -17,13 +17,15 @@ pub(super) struct Transcript<'a> {
     pub(super) ack: &'a [u8],
 }
 
-/// Keys of the frames.
+/// The keys of the frames, for both directions.
 pub(super) struct Secrets {
+    /// The key of the cipher.
     pub(super) aes: [u8; 32],
+    /// The key of the MACs.
     pub(super) mac: [u8; 32],
 }
 
-/// Whose end of the connection it is.
+/// The role of a side in a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandshakeRole {
     Initiator,
@@ -31,7 +33,7 @@ pub(super) enum HandshakeRole {
 }
 
 impl Transcript<'_> {
-    /// The two directions of frames, as seen from this side.
+    /// The reader and the writer of frames for this side.
     pub(super) fn frames(&self, side: HandshakeRole) -> (FrameReader, FrameWriter) {
         let secrets = self.secrets();
         let by_initiator = FrameMac::new(&secrets.mac, &xor(&secrets.mac, &self.responder_nonce), self.auth);
@@ -43,6 +45,7 @@ impl Transcript<'_> {
         (FrameReader::new(&secrets.aes, ingress), FrameWriter::new(&secrets.aes, egress))
     }
 
+    /// Derives the keys, as RLPx defines it.
     pub(super) fn secrets(&self) -> Secrets {
         let nonces = hash([&self.responder_nonce, &self.initiator_nonce]);
         let shared = hash([&self.ephemeral_shared, &nonces]);
@@ -52,7 +55,7 @@ impl Transcript<'_> {
     }
 }
 
-/// Keccak-256 of two words.
+/// Keccak-256 of two values, one after the other.
 fn hash(words: [&[u8; 32]; 2]) -> [u8; 32] {
     let mut state = Keccak256::new();
     words.iter().for_each(|word| state.update(word));

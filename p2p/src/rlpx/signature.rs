@@ -1,4 +1,4 @@
-//! Signatures that name their key: r, s and one byte that says whether y of the point R is odd.
+//! Signatures from which the signer's key can be recovered: r, s, and one byte v that states whether y of the point R is odd.
 
 use alloy_primitives::B256;
 use k256::PublicKey;
@@ -15,14 +15,14 @@ pub(super) fn sign(secret: &k256::SecretKey, hash: &B256) -> Result<[u8; SIGNATU
         SigningKey::from(secret).sign_prehash_recoverable(hash.as_slice()).map_err(|_| KeyError::Secret)?;
     let mut bytes = [0; SIGNATURE_BYTES];
     let parts = signature.to_bytes();
-    // x of R is at least the order for no hash that can be found, so the id is 0 or 1.
+    // A recovery id can also state that x of R is not below the order of the curve. No such hash can be found, so v is 0 or 1.
     let v = u8::from(id.is_y_odd());
     bytes.iter_mut().zip(parts.iter().chain([&v])).for_each(|(to, from)| *to = *from);
     Ok(bytes)
 }
 
-/// The key that made a signature of this hash. `None` where v is neither 0 nor 1, r or s is out of range, or no key has
-/// this signature. An s in the upper half is taken, as the reference takes it.
+/// The key that has signed this hash. `None` if v is neither 0 nor 1, r or s is out of range, or no key has this signature. An s in the
+/// upper half of the order is accepted, as the reference accepts it.
 pub(crate) fn recover(hash: &B256, bytes: &[u8; SIGNATURE_BYTES]) -> Option<NodeId> {
     let (parts, v) = bytes.split_first_chunk::<64>()?;
     let odd = match v {
@@ -31,7 +31,7 @@ pub(crate) fn recover(hash: &B256, bytes: &[u8; SIGNATURE_BYTES]) -> Option<Node
         _ => return None,
     };
     let signature = Signature::from_slice(parts).ok()?;
-    // The library takes a low s only; the other one belongs to the mirrored point.
+    // The library accepts only an s in the lower half. A high s is replaced by its negative, which belongs to the point with the other y.
     let (signature, odd) = signature.normalize_s().map_or((signature, odd), |low| (low, !odd));
     let id = RecoveryId::new(odd, false);
     let key = VerifyingKey::recover_from_prehash(hash.as_slice(), &signature, id).ok()?;

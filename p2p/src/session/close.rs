@@ -1,4 +1,4 @@
-//! Why sessions end and messages are not sent.
+//! The reasons why a session ended, and why a message was not sent.
 
 use alloy_primitives::B256;
 use rootlight::types::FieldError;
@@ -7,10 +7,10 @@ use thiserror::Error;
 use super::disconnect::DisconnectReason;
 use crate::rlpx::RlpxError;
 
-/// Why a session ended. Whatever it is, the bytes of the last `take_output` are written and the socket closed.
+/// Why a session ended. Whatever the reason, write the bytes of the last `take_output` and close the socket.
 ///
-/// Before the handshake is over nothing is known of the node that was dialled: whoever answers at its address can cause
-/// [`Self::Transport`] and [`Self::HandshakeTimeout`].
+/// [`Self::Transport`] and [`Self::HandshakeTimeout`] are no evidence against the node that was dialled: before the handshake is over,
+/// any program that answers at the node's address can cause them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
@@ -20,7 +20,7 @@ pub enum CloseReason {
     Transport(#[from] RlpxError),
     #[error("peer disconnected: {0:?}")]
     ByPeer(DisconnectReason),
-    /// We left.
+    /// The host ended the session.
     #[error("disconnected: {0:?}")]
     ByUs(DisconnectReason),
     /// HELLO or STATUS is malformed.
@@ -33,7 +33,7 @@ pub enum CloseReason {
     NoRsk,
     #[error("node id in HELLO is not the one of the handshake")]
     Identity,
-    /// The version of `rsk` in STATUS is another.
+    /// The version of `rsk` in STATUS is not 62.
     #[error("rsk version {0}, not 62")]
     RskVersion(u64),
     /// The peer is on another network.
@@ -42,7 +42,7 @@ pub enum CloseReason {
     /// The peer has another block 0.
     #[error("genesis block {found}, not {expected}")]
     Genesis { expected: B256, found: B256 },
-    /// A message came before its time, or a second time.
+    /// A message came too early, or a second time.
     #[error("message {0:#04x} out of order")]
     OutOfOrder(u64),
     /// A message code above the base protocol that `rsk/62` does not have.
@@ -51,16 +51,16 @@ pub enum CloseReason {
     /// The peer sent more than the limits of a minute.
     #[error("too many messages or bytes in a minute")]
     Flood,
-    /// The peer did not come to STATUS in time.
+    /// The peer's STATUS did not come in time.
     #[error("not ready within 10 seconds")]
     HandshakeTimeout,
-    /// Nothing came for too long.
+    /// No message came for too long.
     #[error("no message for two minutes")]
     Silence,
 }
 
 impl CloseReason {
-    /// The reason that the peer is told, if any.
+    /// The reason that DISCONNECT states to the peer; `None` if it is not sent.
     pub(super) const fn disconnect_reason(&self) -> Option<DisconnectReason> {
         Some(match self {
             Self::Transport(_) | Self::ByPeer(_) => return None,
@@ -69,7 +69,7 @@ impl CloseReason {
             Self::BaseVersion(_) | Self::RskVersion(_) => DisconnectReason::IncompatibleProtocol,
             Self::NoRsk | Self::Flood => DisconnectReason::UselessPeer,
             Self::Identity => DisconnectReason::UnexpectedIdentity,
-            // As the reference says it.
+            // As the reference does.
             Self::Network { .. } => DisconnectReason::NullIdentity,
             Self::Genesis { .. } => DisconnectReason::OtherGenesis,
             Self::HandshakeTimeout | Self::Silence => DisconnectReason::PingTimeout,
@@ -87,7 +87,7 @@ pub enum SendError {
     NotReady,
     #[error("session closed")]
     Closed,
-    /// As many messages were sent as the peer reads in a minute.
+    /// The limit of sent messages is reached, beyond which the peer reads none in this minute.
     #[error("rate limit reached, {wait_ms} ms to wait")]
     Rate { wait_ms: u64 },
     /// The message is too long.

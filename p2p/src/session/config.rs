@@ -11,15 +11,12 @@ use crate::rlpx::MAX_FRAME_READ;
 /// Limits of one connection over any minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Messages of `rsk` that we send. The reference reads 1,001 in a minute of its clock and drops the rest without a
-    /// word, so 1,000.
+    /// Most messages of `rsk` that we send. The reference reads 1,001 in a minute of its clock and drops further ones without an answer.
     pub sent: u64,
-    /// Messages of any kind that are taken in. Most of them are gossip, which nodes send one transaction at a time and
-    /// which no caller asked for: the limit is far above what a network sends, and what arrives below it is cheap to drop. At
-    /// this limit decrypting short messages takes some percent of a processor.
+    /// Most messages of any kind that are received. Most of them are gossip: announcements that nodes send unasked, one transaction at a
+    /// time. The limit is far above the gossip of a network. At the limit, decrypting short messages takes some percent of a processor.
     pub received: u64,
-    /// Bytes that are taken in, gossip among them. Answers to 1,000 requests of the longest runs of headers or blocks have
-    /// less than 300 MB.
+    /// Most bytes that are received, gossip included. The responses to 1,000 requests of most headers or blocks have less than 300 MB.
     pub received_bytes: u64,
 }
 
@@ -36,24 +33,24 @@ pub struct SessionConfig {
     pub client_id: String,
     /// Our TCP port, 0 if we do not listen.
     pub listen_port: u16,
-    /// Whether we offer `snap/1`.
+    /// Whether our HELLO offers `snap/1`: we serve state chunks.
     pub serves_snap: bool,
-    /// The network, in STATUS of both sides.
+    /// The number of the network, which must be the same in STATUS of both sides.
     pub network_id: u64,
-    /// Hash of block 0, in STATUS of both sides.
+    /// Hash of block 0, which must be the same in STATUS of both sides.
     pub genesis_hash: B256,
-    /// Our best block, in STATUS. A light client says the genesis block, which draws no requests.
+    /// Our best block, in STATUS. A light client states the genesis block, so that peers send it no requests.
     pub best_hash: B256,
     /// Total difficulty of our best block.
     pub total_difficulty: U256,
     /// Most bytes of a message that are read once the session is ready, at most 2^24 - 1.
     pub read_limit: usize,
-    /// Limits by time.
+    /// Limits of messages and bytes over any minute.
     pub limits: RateLimits,
 }
 
 impl SessionConfig {
-    /// A client that serves nothing and says the genesis block is its best.
+    /// A client that serves nothing, and states the genesis block as its best one.
     pub fn new(client_id: &str, network_id: u64, genesis_hash: B256, genesis_difficulty: U256) -> Self {
         Self {
             client_id: client_id.into(),
@@ -68,6 +65,7 @@ impl SessionConfig {
         }
     }
 
+    /// Our STATUS.
     pub(super) const fn status(&self) -> SessionStatus {
         SessionStatus {
             version: RSK_VERSION,

@@ -1,4 +1,4 @@
-//! Why a peer says that it leaves.
+//! The message DISCONNECT, by which a side ends a session and states the reason.
 
 use alloc::vec::Vec;
 
@@ -38,11 +38,12 @@ pub enum DisconnectReason {
     OtherGenesis,
     /// Any other byte.
     Other(u8),
-    /// The message gave none that can be read.
+    /// The message states no reason that can be read.
     Unspecified,
 }
 
 impl DisconnectReason {
+    /// The reasons with their bytes.
     const KNOWN: [(u8, Self); 14] = [
         (0x00, Self::Requested),
         (0x01, Self::TcpError),
@@ -65,7 +66,7 @@ impl DisconnectReason {
         Self::KNOWN.iter().find(|(known, _)| *known == byte).map_or(Self::Other(byte), |(_, reason)| *reason)
     }
 
-    /// The byte of the reason.
+    /// The byte of the reason; 0 for [`Self::Unspecified`].
     pub fn to_byte(self) -> u8 {
         match self {
             Self::Other(byte) => byte,
@@ -73,8 +74,8 @@ impl DisconnectReason {
         }
     }
 
-    /// Reads the payload of a DISCONNECT. The connection ends whatever it says, so nothing is refused: what is not a list
-    /// that starts with one byte is [`Self::Unspecified`]. The empty string is the number 0.
+    /// Reads the payload of a DISCONNECT. The connection ends in any case, so no payload is refused: one that is not a list that starts
+    /// with one byte is [`Self::Unspecified`]. The empty string is the number 0.
     pub fn decode(payload: &[u8]) -> Self {
         let first = RlpReader::new(payload)
             .next_list("disconnect")
@@ -89,7 +90,7 @@ impl DisconnectReason {
     /// The payload of a DISCONNECT with this reason.
     pub fn encode(self) -> Vec<u8> {
         let (mut item, mut list) = (Vec::new(), Vec::new());
-        // The reference reads and writes one byte, 00 for zero.
+        // The reference reads and writes one byte, also for zero, whose RLP would be the empty string.
         put_str(&mut item, &[self.to_byte()]);
         put_list(&mut list, &item);
         list

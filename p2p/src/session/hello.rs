@@ -1,4 +1,4 @@
-//! HELLO: who a node is and what it speaks.
+//! The message HELLO, the first one of both sides: node id, client name, and the protocols that the node speaks.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,8 +12,9 @@ use crate::rlpx::NodeId;
 pub(super) const BASE_VERSION: u64 = 4;
 /// The version of `rsk`, which a peer must speak.
 pub const RSK_VERSION: u64 = 62;
-/// The version of `snap`, which a peer that serves state chunks says.
+/// The version of `snap`, which a peer states if it serves state chunks.
 pub const SNAP_VERSION: u64 = 1;
+/// Names of the protocols.
 const RSK: &str = "rsk";
 const SNAP: &str = "snap";
 
@@ -21,13 +22,13 @@ const SNAP: &str = "snap";
 const CAPABILITIES_MAX: usize = 32;
 /// Most bytes of a capability's name.
 const NAME_BYTES_MAX: usize = 32;
-/// Most bytes of a client's name for itself that are kept.
+/// Most bytes of a client's name that are read; the rest of a longer name is ignored.
 const CLIENT_BYTES_MAX: usize = 128;
 
 /// A protocol above the base protocol, and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
-    /// Its name, in printable ASCII; any other byte is shown as `?`.
+    /// The protocol's name, in printable ASCII; any other byte is shown as `?`.
     pub name: String,
     /// The version of the protocol.
     pub version: u64,
@@ -36,15 +37,15 @@ pub struct Capability {
 /// The first message of both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// The version of the base protocol. The reference says 4 or 5.
+    /// The version of the base protocol; 4 or 5 for the reference.
     pub version: u64,
     /// The client's name: at most 128 characters of printable ASCII, any other byte shown as `?`.
     pub client_id: String,
     /// The protocols that the sender speaks.
     pub capabilities: Vec<Capability>,
-    /// Its TCP port, 0 if it does not listen.
+    /// The sender's TCP port; 0 if the sender does not listen.
     pub listen_port: u16,
-    /// The id it says it has.
+    /// The id that the sender states.
     pub node_id: NodeId,
 }
 
@@ -67,11 +68,12 @@ impl Hello {
         self.has(SNAP, SNAP_VERSION)
     }
 
+    /// Whether the sender speaks this version of a protocol.
     fn has(&self, name: &str, version: u64) -> bool {
         self.capabilities.iter().any(|known| known.name == name && known.version == version)
     }
 
-    /// Reads the payload of a HELLO. More items than it has are ignored, as EIP-8 asks.
+    /// Reads the payload of a HELLO. Items after the node id are ignored, as EIP-8 demands.
     pub fn decode(payload: &[u8]) -> Result<Self, FieldError> {
         let mut items = RlpReader::list(payload, "hello")?;
         let version = uint63(items.next_str("hello.version")?, "hello.version")?;
@@ -127,7 +129,7 @@ impl Capability {
     }
 }
 
-/// Text that a log can show: no control characters, nothing that another encoding could read otherwise.
+/// A text that can be written to logs: it has only printable ASCII, so no control characters.
 fn printable(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| if matches!(byte, b' '..=b'~') { char::from(*byte) } else { '?' }).collect()
 }

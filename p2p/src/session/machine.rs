@@ -1,4 +1,4 @@
-//! One session with a peer.
+//! One session with a peer, as a machine without I/O: the handshake of the connection, HELLO and STATUS of both sides, then messages.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,78 +11,86 @@ use super::rate::RateWindow;
 use super::status::SessionStatus;
 use crate::rlpx::{Connection, Frame, HandshakeSecrets, MAX_FRAME_SENT, NodeId, NodeKey, RlpxError};
 
-/// Milliseconds from the start to the peer's STATUS.
+/// Longest time from the start to the peer's STATUS, in milliseconds.
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
-/// Milliseconds without a whole message. The reference pings every 5 seconds.
+/// Longest time without a whole message, in milliseconds. The reference pings every 5 seconds.
 pub const SILENCE_TIMEOUT_MS: u64 = 120_000;
 
+// Message codes.
 const HELLO: u64 = 0x00;
 const DISCONNECT: u64 = 0x01;
 const PING: u64 = 0x02;
 const PONG: u64 = 0x03;
 /// The first code above the base protocol.
 const BASE_END: u64 = 0x10;
+/// STATUS of `rsk`: code 0 of that protocol.
 const STATUS: u64 = 0x10;
+/// All other messages of `rsk`: code 8 of that protocol.
 const RSK_MESSAGE: u64 = 0x18;
-/// The empty list.
-const NOTHING: [u8; 1] = [0xc0];
-/// Versions of the base protocol that a peer may say. Since we say 4, it sends as in version 4.
+/// The payload of a PONG: the empty RLP list.
+const EMPTY_LIST: [u8; 1] = [0xc0];
+/// Versions of the base protocol that a peer may state. Because we state 4, the peer uses version 4, which has no compression.
 const BASE_VERSIONS: [u64; 2] = [BASE_VERSION, 5];
 
 /// The peer's id, HELLO and status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its id, proven by the handshake.
+    /// The peer's id, proven by the handshake.
     pub id: NodeId,
-    /// Its HELLO; the id in it is the proven one.
+    /// The peer's HELLO; the id in it is the proven one.
     pub hello: Hello,
-    /// Its STATUS; network and genesis block are ours.
+    /// The peer's STATUS; network and genesis block are the same as ours.
     pub status: SessionStatus,
 }
 
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Both sides have said HELLO and STATUS; messages may be sent.
+    /// Both sides have sent HELLO and STATUS; messages may be sent now.
     Ready(Box<Peer>),
     /// The payload of an RSK_MESSAGE (0x18).
     Message(Vec<u8>),
-    /// The session is over: write what is left of the output, then close the socket. Nothing follows.
+    /// The session is over: write the rest of the output, then close the socket. No event follows.
     Closed(CloseReason),
 }
 
 /// One session, as a machine over bytes and milliseconds.
 ///
-/// After each [`receive`](Self::receive), take events until there are none, then write the output. Both sides' HELLO and
-/// STATUS, PONG and DISCONNECT are sent by itself. All times are milliseconds of one clock that does not go back.
+/// After each [`receive`](Self::receive), take events until there are none, then write the output. HELLO,
+/// STATUS, PONG and DISCONNECT are sent by the session itself. All times are milliseconds of one clock that does not go back.
 #[derive(Debug)]
 pub struct Session {
     connection: Connection,
     own_id: NodeId,
+    /// Whether we dialled. The initiator sends HELLO first.
     initiator: bool,
     config: SessionConfig,
     stage: SessionStage,
-    /// Why the session ended, until the event was taken.
+    /// Why the session ended, until [`Event::Closed`] was taken.
     ended: Option<CloseReason>,
     started_ms: u64,
     last_message_ms: u64,
+    /// Messages that we have sent in the last minute.
     sent: RateWindow,
     received: RateWindow,
     received_bytes: RateWindow,
 }
 
+/// The stage of a session.
 #[derive(Debug)]
 enum SessionStage {
-    /// The handshake, and for the initiator HELLO, is to come.
+    /// The handshake of the connection is not over.
     Start,
+    /// The peer's HELLO is to come.
     AwaitHello,
+    /// The peer's STATUS is to come after this HELLO.
     AwaitStatus(Hello),
     Ready,
     Closed,
 }
 
 impl Session {
-    /// Dials the node with this id. The first output must reach the socket in one piece.
+    /// A session with the node with this id, whose connection we open. Write the first output to the socket in one piece.
     pub fn dial(
         key: &NodeKey,
         remote: &NodeId,
@@ -93,7 +101,7 @@ impl Session {
         Ok(Self::new(Connection::dial(key, remote, secrets)?, key, true, config, now_ms))
     }
 
-    /// Answers a node that dialled us.
+    /// A session with a node that has opened the connection.
     pub fn accept(
         key: &NodeKey,
         secrets: HandshakeSecrets,
@@ -126,10 +134,10 @@ impl Session {
         }
     }
 
-    /// Takes bytes of the peer, at most [`MAX_UNREAD`](crate::rlpx::MAX_UNREAD) at a time. What is wrong with them shows as
+    /// Takes bytes of the peer, at most [`MAX_UNREAD`](crate::rlpx::MAX_UNREAD) at a time. If they break a rule, the next event is
     /// [`Event::Closed`].
     pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
-        // A peer that sends a little now and then is no quicker for it.
+        // Received bytes do not extend the time for the handshake.
         if !self.is_ready() {
             self.tick(now_ms);
         }
@@ -213,7 +221,7 @@ impl Session {
         }
     }
 
-    /// The bytes for the peer since the last call.
+    /// The bytes to send to the peer that were added since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         self.connection.take_output()
     }
@@ -223,26 +231,26 @@ impl Session {
         self.connection.unread()
     }
 
-    /// Sets the most bytes of a message that are read from now on, at most those of the configuration. The session ends with a
-    /// longer message; one that has begun is read whole.
+    /// Sets the most bytes of a message that are read from now on, at most those of the configuration. A longer message ends the session;
+    /// a message that has begun is read whole.
     pub fn set_read_limit(&mut self, bytes: usize) {
         if self.is_ready() {
             self.connection.set_read_limit(bytes.min(self.config.read_limit));
         }
     }
 
-    /// The size of the message of which the first bytes alone have come, if it is known.
+    /// The size of the incomplete message whose first bytes have come, in bytes; `None` if there is none.
     pub fn begun_message(&self) -> Option<usize> {
         self.connection.begun_frame()
     }
 
-    /// The size of the message that the next call of [`next_event`](Self::next_event) decrypts first, if it is known; it is
-    /// for messages of more bytes than are received at once.
+    /// The size of [`begun_message`](Self::begun_message) if all its bytes have come, so that the next call of
+    /// [`next_event`](Self::next_event) decrypts it first.
     pub fn whole_message(&self) -> Option<usize> {
         self.connection.whole_frame()
     }
 
-    /// The peer's id: the one dialled, or the one that the handshake proved.
+    /// The peer's id: the one that was dialled, or the one that the handshake has proven.
     pub const fn remote_id(&self) -> Option<&NodeId> {
         self.connection.remote_id()
     }
@@ -262,15 +270,16 @@ impl Session {
         matches!(self.stage, SessionStage::Closed)
     }
 
+    /// Handles a frame.
     fn handle(&mut self, frame: Frame) -> Result<Option<Event>, CloseReason> {
         match frame.code {
             HELLO => self.hello(&frame.payload).map(|()| None),
             DISCONNECT => Err(CloseReason::ByPeer(DisconnectReason::decode(&frame.payload))),
             PING => {
-                self.connection.send(PONG, &NOTHING)?;
+                self.connection.send(PONG, &EMPTY_LIST)?;
                 Ok(None)
             }
-            // PONG, and what the base protocol has besides.
+            // PONG, and further messages of the base protocol, need no answer.
             PONG..BASE_END => Ok(None),
             STATUS => self.status(&frame.payload).map(Some),
             RSK_MESSAGE if self.is_ready() => Ok(Some(Event::Message(frame.payload))),
@@ -279,6 +288,7 @@ impl Session {
         }
     }
 
+    /// Handles the peer's HELLO: checks it and sends our STATUS, and our HELLO before if the peer has dialled.
     fn hello(&mut self, payload: &[u8]) -> Result<(), CloseReason> {
         if !matches!(self.stage, SessionStage::AwaitHello) {
             return Err(CloseReason::OutOfOrder(HELLO));
@@ -301,6 +311,7 @@ impl Session {
         Ok(())
     }
 
+    /// Handles the peer's STATUS, after which the session is ready.
     fn status(&mut self, payload: &[u8]) -> Result<Event, CloseReason> {
         let SessionStage::AwaitStatus(hello) = &self.stage else {
             return Err(CloseReason::OutOfOrder(STATUS));
@@ -323,6 +334,7 @@ impl Session {
         Ok(Event::Ready(Box::new(peer)))
     }
 
+    /// Sends our HELLO.
     fn send_hello(&mut self) {
         let config = &self.config;
         let hello = Hello::ours(&config.client_id, config.serves_snap, config.listen_port, self.own_id);
@@ -331,9 +343,10 @@ impl Session {
         }
     }
 
+    /// Ends the session, and sends DISCONNECT with the reason.
     fn close(&mut self, reason: CloseReason) {
         if let Some(disconnect) = reason.disconnect_reason() {
-            // Fails only where there is no stream to say it in.
+            // Sending fails only if the handshake of the connection is not over, or if the connection has failed.
             let _ = self.connection.send(DISCONNECT, &disconnect.encode());
         }
         self.stage = SessionStage::Closed;

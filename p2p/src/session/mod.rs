@@ -1,6 +1,7 @@
-//! The base protocol over a connection: HELLO, STATUS, PING and DISCONNECT, up to the messages of `rsk/62`.
+//! The base protocol over an encrypted connection (HELLO, PING and DISCONNECT) and STATUS of `rsk/62`. The other messages of `rsk/62` are
+//! passed on as bytes, which [`crate::message`] reads.
 //!
-//! [`Session`] is the whole of it. Source: the reference implementation (`org/ethereum/net/p2p`, `EthMessageCodes`,
+//! [`Session`] does all of it. Source: the reference implementation (`org/ethereum/net/p2p`, `EthMessageCodes`,
 //! `RskWireProtocol`).
 
 mod close;

@@ -1,30 +1,35 @@
-//! Counting what passes in a minute.
+//! A limit on messages or bytes over any minute.
 
-/// One second each, and one more: what is counted in a second leaves only when a whole minute lies after it.
+/// Number of slots, one for each second. There is one more than a minute has, because an amount is removed only when a whole minute has
+/// passed after its second.
 const SLOTS: usize = 61;
 
-/// An amount that is at most a limit in any 60 seconds. It counts in whole seconds, which can only make it stricter.
+/// Counts amounts, whose sum in any 60 seconds is at most a limit. The count is by whole seconds, which can only make the limit
+/// stricter.
 ///
-/// The reference counts by minutes of its own clock, which peers do not know; a limit over every span of a minute holds
-/// whatever that clock says.
+/// The reference counts by minutes of its own clock, which peers cannot read. A limit over every span of 60 seconds also holds in each
+/// of those minutes.
 #[derive(Debug, Clone)]
 pub struct RateWindow {
     limit: u64,
+    /// The sum of the slots.
     total: u64,
     /// The latest second seen.
     second: u64,
-    /// Amounts of the seconds up to `second`, by second modulo [`SLOTS`].
+    /// The amount of each of the last seconds up to `second`, at the position of the second modulo [`SLOTS`].
     slots: [u64; SLOTS],
 }
 
 impl RateWindow {
-    /// Allows so much in any minute.
+    /// At most `limit` in any minute.
     pub const fn new(limit: u64) -> Self {
         Self { limit, total: 0, second: 0, slots: [0; SLOTS] }
     }
 
-    /// Counts `amount` at the time `now_ms` (milliseconds of any clock that does not go back), or gives the milliseconds
-    /// after which it may fit and counts nothing.
+    /// Counts `amount` at the time `now_ms` (milliseconds of any clock that does not go back).
+    ///
+    /// # Errors
+    /// The amount exceeds the limit and was not counted. The error is the number of milliseconds after which it may be counted.
     pub fn take(&mut self, now_ms: u64, amount: u64) -> Result<(), u64> {
         self.advance(now_ms / 1000);
         let total = self.total.saturating_add(amount);
@@ -44,6 +49,7 @@ impl RateWindow {
         self.limit.saturating_sub(self.total)
     }
 
+    /// Removes the amounts of seconds that are more than a minute ago.
     fn advance(&mut self, second: u64) {
         let Some(passed) = second.checked_sub(self.second) else { return };
         if passed >= SLOTS as u64 {
@@ -60,7 +66,7 @@ impl RateWindow {
         }
     }
 
-    /// Milliseconds until `excess` has left; a minute and a second for what never fits.
+    /// Milliseconds until amounts of at least `excess` have been removed; at most 61 seconds, also for an amount above the limit.
     fn wait(&self, now_ms: u64, mut excess: u64) -> u64 {
         let oldest = self.second.saturating_add(1);
         let mut end = oldest;
@@ -76,8 +82,9 @@ impl RateWindow {
     }
 }
 
+/// The position of the slot of a second.
 fn slot(second: u64) -> usize {
-    // Below 61.
+    // The remainder is below 61, so the conversion loses nothing.
     second.checked_rem(SLOTS as u64).unwrap_or(0) as usize
 }
 

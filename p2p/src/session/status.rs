@@ -1,4 +1,4 @@
-//! STATUS of `rsk`: network, genesis block and what a node says of its best block.
+//! The message STATUS of `rsk`: a node's network, genesis block and best block.
 
 use alloc::vec::Vec;
 
@@ -11,11 +11,11 @@ use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_str, put_u64, put_u25
 pub struct SessionStatus {
     /// Version of `rsk`.
     pub version: u64,
-    /// 775 on mainnet, 8100 on testnet.
+    /// The number of the network: 775 on mainnet, 8100 on testnet.
     pub network_id: u64,
-    /// Total difficulty of the best block: a claim, proven by nothing.
+    /// Total difficulty of the best block, as the node states it; not proven.
     pub total_difficulty: U256,
-    /// Hash of the best block: a claim.
+    /// Hash of the best block, as the node states it; not proven.
     pub best_hash: B256,
     /// Hash of block 0.
     pub genesis_hash: B256,
