@@ -70,7 +70,7 @@ impl Database {
         self.tls.is_some()
     }
 
-    /// Makes one connection. It ends when the client is dropped.
+    /// Makes one connection, which ends when the client is dropped.
     ///
     /// # Errors
     /// [`IndexError::Database`]; [`IndexError::Silent`] if the server accepts the connection and does not begin a session in

@@ -23,7 +23,8 @@ pub(super) struct TraceObject {
     error: Option<String>,
 }
 
-/// The call, creation or self-destruction.
+/// The call, creation or self-destruction. A call has `callType`, `to` and `input`, a creation `init` (the initialisation code), both
+/// `from`, `gas` and `value` (wei). A self-destruction has `address`, `refundAddress` and `balance` (wei).
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ActionObject {

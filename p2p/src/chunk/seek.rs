@@ -134,7 +134,7 @@ impl Seek {
         self.in_flight.retain(|other| *other != from);
     }
 
-    /// Notes that no chunk from this offset on came, or that it proves nothing. It is requested again, unless only guesses led to
+    /// Notes that no chunk from this offset on came, or that it proves nothing. The chunk is requested again, unless only guesses led to
     /// the offset ([`Self::is_guess`]): then the search starts at the beginning of the trie.
     pub fn failed(&mut self, from: u64) {
         self.received(from);

@@ -153,7 +153,7 @@ impl Discovery {
         add
     }
 
-    /// Adds a candidate, for instance one of the [`nodes`](Self::nodes) of an earlier run. It is in the table once it has answered.
+    /// Adds a candidate, for instance one of the [`nodes`](Self::nodes) of an earlier run. The node is in the table once it has answered.
     /// Returns whether it was added.
     pub fn add_node(&mut self, node: NodeRecord) -> bool {
         let node = NodeRecord::new(node.id, node.address);

@@ -68,7 +68,7 @@ pub(super) struct KeyCache {
     generation: AtomicU64,
     /// Number of changes of keys that this front end has learnt of.
     changes: AtomicU64,
-    /// The highest revision of a key that the database had.
+    /// The highest revision of a key that was read from the database.
     newest_revision: AtomicI64,
 }
 
@@ -124,7 +124,7 @@ impl KeyCache {
         CacheVersion { generation: load(&self.generation), changes: load(&self.changes) }
     }
 
-    /// The highest revision of a key that the database had, as far as it was asked for keys.
+    /// The highest revision of a key that was read from the database.
     pub(super) fn newest_revision(&self) -> i64 {
         self.newest_revision.load(Ordering::Acquire)
     }

@@ -25,9 +25,10 @@ const LEASE_TIME: Duration = Duration::from_secs(1);
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 /// Least number of messages that a lease must admit at the present use for it to be asked for: an unused lease is lost.
 const LEASE_MESSAGES: f64 = 2.0;
-/// A lease is asked for that covers the present use for so many seconds.
+/// The seconds for which a wanted lease covers the present use.
 const LEASE_SECONDS: f64 = 0.5;
 
+/// The decision about a message: what is left of the limits (`None` without limits), or the refusal.
 pub(super) type TakeResult = Result<Option<LimitStatus>, Exceeded>;
 
 /// The immediate outcome for a message.
@@ -38,6 +39,7 @@ pub(super) enum MeterStep {
     Wait { receiver: oneshot::Receiver<(TakeResult, Decision)>, start: bool },
 }
 
+/// A message that waits for the store.
 struct WaitingMessage {
     demand: Demand,
     sender: oneshot::Sender<(TakeResult, Decision)>,
@@ -50,6 +52,7 @@ struct QuotaLease {
     nanos: u64,
     /// Requests of the day.
     requests: u64,
+    /// When the lease ends; `None` if there is none.
     until: Option<Instant>,
 }
 
@@ -57,6 +60,7 @@ struct QuotaLease {
 struct Refused {
     demand: Demand,
     verdict: Verdict,
+    /// Until when it is repeated.
     until: Instant,
 }
 
@@ -97,6 +101,7 @@ pub(super) struct OpenQuery {
 pub(super) struct ClusterMeter {
     limits: KeyLimits,
     lease: QuotaLease,
+    /// The last refusal of the store.
     refused: Option<Refused>,
     counters: Option<StoreCounters>,
     use_rate: UseRate,
@@ -108,6 +113,7 @@ pub(super) struct ClusterMeter {
     start: Instant,
 }
 
+/// Nanoseconds of a duration.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -83,7 +83,7 @@ type UsageChunk = Vec<((u64, u32), DayUse)>;
 struct Writing {
     /// The number of the last chunk that was written, or is known to be.
     written: i64,
-    /// The chunks that are left; the last one is written next. It does not change until it is known to be written.
+    /// The chunks that are left; the last one is written next, and does not change until it is known to be written.
     chunks: Vec<UsageChunk>,
 }
 
@@ -106,7 +106,7 @@ impl UsageBook {
         self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a message of the key with this number. It was refused by a limit if it was not admitted.
+    /// Counts a message of the key with this number: its demand if it was admitted, else one refused message.
     pub(super) fn count(&self, number: u32, charge: &Charge, admitted: bool) {
         let today = unix_time() / DAY;
         let mut counting = self.counting();

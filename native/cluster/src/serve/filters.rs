@@ -234,7 +234,8 @@ impl SharedFilters {
             match self.store.script(&self.put, key, &arguments).await {
                 Ok(1_u64) => return Ok(()),
                 Ok(2) => return Err(FilterError::Crowded),
-                // The last moment is over, another message has taken the filter, or it has expired.
+                // The last moment is over, another message has taken the filter, or the filter is gone: it has expired, or an earlier
+                // attempt, whose answer was lost, has removed it.
                 Ok(_) => return Err(FilterError::Late),
                 Err(error @ (HotStoreError::Full | HotStoreError::Answer(_))) => return Err(error.into()),
                 Err(error) if Instant::now() > until => return Err(error.into()),

@@ -132,7 +132,7 @@ impl<C> Participant<C> {
         self.stopped.is_some()
     }
 
-    /// Whether this front end was a member when it last reported.
+    /// Whether this front end was a member in any report since the start, or since it last went on without the store.
     pub(crate) const fn counts(&self) -> bool {
         self.counts_until.is_some()
     }

@@ -12,7 +12,7 @@
 //! - A block is shown in two steps: first all front ends whose reports count stop letting messages in, then all show the block.
 //!   A front end that has stopped lets no message in before it has read whether the block is shown, also if the store loses the
 //!   block, and its reports give the store the lost block again. So a store that was emptied, or whose successor lacks the last
-//!   changes, does not make the head go back: for the time for which a report counts, no further front end takes part. This
+//!   changes, does not make the head go back: for the time for which a report counts, no front end becomes a member. This
 //!   mechanism needs that time, and one front end that has shown the block, or stopped for it, and reports within the time.
 //!
 //! While the store cannot be reached, the property does not hold: a front end whose reports fail for five seconds shows its own

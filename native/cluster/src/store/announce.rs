@@ -17,7 +17,7 @@ use tracing::debug;
 use super::config::StoreConfig;
 use super::connection;
 
-/// Most channels of a front end. It uses a handful; the number bounds memory.
+/// Most channels of a front end, which uses fewer than ten; the number bounds memory.
 pub(super) const MAX_CHANNELS: usize = 64;
 /// Most announcements that wait for a receiver. A slower receiver loses the oldest, and gets `RecvError::Lagged`.
 const MAX_BEHIND: usize = 256;

@@ -171,7 +171,7 @@ impl AnswerCache {
         }
     }
 
-    /// Caches an answer if it cannot change any more. It is put into the store only if backends were asked for it (`fetched`): an
+    /// Caches an answer if it cannot change any more. The answer is put into the store only if backends were asked for it (`fetched`): an
     /// answer from data in memory is made as quickly as it is read from the store.
     fn insert(&self, light: &LightService, request: &CacheableRequest, response: &Response, fetched: bool) {
         let Some(chain) = light.trusted_chain() else { return };
