@@ -26,6 +26,7 @@ impl Backfill {
         Self { ranges: SyncMutex::new(left.rev().collect()), marking: Mutex::new(()) }
     }
 
+    /// Takes the newest range out of the queue.
     fn next_range(&self) -> Option<PartitionRange> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }

@@ -42,10 +42,12 @@ fn int4(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
+/// The column of an address.
 fn address(address: Option<&Address>) -> Option<&[u8]> {
     address.map(|address| address.as_slice())
 }
 
+/// Writes the rows of the table `blocks`.
 async fn headers(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     copy!(
         database,

@@ -152,6 +152,7 @@ impl<'a> Condition<'a> {
         self.text.push_str(&format!(" AND {column} = ANY(${})", self.values.len()));
     }
 
+    /// The parameters of the statement, in the order of their numbers.
     pub(crate) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.values.iter().map(|values| values as _).collect()
     }

@@ -112,6 +112,7 @@ impl IndexReader {
         answer
     }
 
+    /// Begins a read-only transaction that sees one snapshot of the database.
     async fn begin<'a>(&self, connection: &'a mut PooledConnection) -> Result<Transaction<'a>, IndexError> {
         let builder = connection.client()?.build_transaction();
         let transaction =

@@ -21,6 +21,7 @@ impl<'a> RowFields<'a> {
         Ok(Self { row, number: uint(row.try_get(0)?) })
     }
 
+    /// The error of a row that does not have the form that the loader writes.
     fn damaged(&self, what: &'static str) -> IndexError {
         IndexError::Damaged { what, number: self.number }
     }

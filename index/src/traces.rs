@@ -263,6 +263,7 @@ fn indexed(row: &Row) -> Result<IndexedTrace, IndexError> {
     })
 }
 
+/// Reads the columns of a trace.
 fn trace(fields: &RowFields<'_>) -> Result<Trace, IndexError> {
     let number = fields.number;
     let damaged = || IndexError::Damaged { what: "a trace", number };

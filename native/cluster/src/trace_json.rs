@@ -156,6 +156,7 @@ impl TraceObject {
 }
 
 impl ActionObject {
+    /// The action of a trace of the index.
     fn of(trace: Trace) -> Self {
         let Trace { kind, from, to, value, gas, input, address, .. } = trace;
         let gas = gas.map(U64::from);

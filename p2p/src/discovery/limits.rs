@@ -56,6 +56,7 @@ impl DatagramMeter {
         Self { per_owner, window: 0, total: 0, by_owner: BTreeMap::new() }
     }
 
+    /// Counts a datagram; returns whether it is within the limits.
     fn take(&mut self, ip: IpAddr, now_ms: u64) -> bool {
         let window = now_ms / WINDOW_MS;
         // A clock that goes back opens no new window.

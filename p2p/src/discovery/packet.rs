@@ -23,6 +23,7 @@ pub const NEIGHBORS_MAX: usize = 20;
 /// Most bytes of a host: the longest name of the domain name system.
 const HOST_BYTES_MAX: usize = 253;
 
+// Type bytes.
 const PING: u8 = 1;
 const PONG: u8 = 2;
 const FIND_NODE: u8 = 3;

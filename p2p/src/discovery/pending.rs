@@ -41,6 +41,7 @@ impl DiscoveryQuery {
         }
     }
 
+    /// Whether the question is a PING; otherwise it is a FIND_NODE.
     pub(super) const fn is_ping(self) -> bool {
         !matches!(self, Self::FindNode(_))
     }
@@ -75,6 +76,7 @@ impl OpenQueries {
         count < PER_KIND && !self.asked.values().any(waits)
     }
 
+    /// Adds a question that was sent now.
     pub(super) fn insert(
         &mut self,
         id: MessageId,

@@ -58,10 +58,12 @@ pub fn distance(a: &NodeId, b: &NodeId) -> u32 {
     distance_of_hashes(&double_hash(a), &double_hash(b))
 }
 
+/// The hash of an id that distances are computed from.
 fn double_hash(id: &NodeId) -> B256 {
     keccak256(keccak256(id.as_bytes()))
 }
 
+/// The number of bits of the XOR of two hashes without leading zeros.
 fn distance_of_hashes(a: &B256, b: &B256) -> u32 {
     // `Err` ends the count at the first bit that is set.
     let zeros = (*a ^ *b).iter().try_fold(0u32, |zeros, byte| match byte.leading_zeros() {
@@ -96,6 +98,7 @@ impl Table {
         self.entries.values_mut()
     }
 
+    /// Whether a node of the table has this address.
     pub(super) fn has_address(&self, address: SocketAddr) -> bool {
         self.entries.values().any(|entry| entry.node.address == address)
     }

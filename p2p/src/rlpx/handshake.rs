@@ -190,6 +190,7 @@ impl Initiator {
         &self.auth
     }
 
+    /// The id of the node that is dialled.
     pub(super) const fn remote(&self) -> &NodeId {
         &self.remote
     }

@@ -96,6 +96,7 @@ fn locations(at: BlockRef) -> impl Iterator<Item = Location> {
     (0..).map(move |index| Location { block_hash: at.hash, block_number: at.number, index })
 }
 
+/// The transactions in the form of JSON objects.
 fn transactions(block: &MatchedBlock, at: BlockRef) -> Vec<RpcTransaction> {
     let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(locations(at));
     parts

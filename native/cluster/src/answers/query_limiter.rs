@@ -79,6 +79,7 @@ impl QueryLimiter {
         self.lock().is_some_and(|resumes| Instant::now() < resumes)
     }
 
+    /// Stops questions for [`PAUSE`].
     fn pause(&self, failure: &NoAnswer) {
         let before = self.lock().replace(Instant::now().checked_add(PAUSE).unwrap_or_else(Instant::now));
         if before.is_none() {
@@ -86,6 +87,7 @@ impl QueryLimiter {
         }
     }
 
+    /// Notes that the database has answered.
     fn resume(&self) {
         if self.lock().take().is_some() {
             info!("the index answers again");

@@ -231,6 +231,7 @@ impl IndexSource {
         Ok(Some(checked))
     }
 
+    /// Puts a checked block and its transactions into the caches.
     fn cache(&self, block: &Arc<CheckedIndexBlock>) {
         let BlockRef { hash, .. } = block.block_ref;
         self.blocks.insert(hash, block.clone());

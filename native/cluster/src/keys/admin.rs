@@ -175,11 +175,13 @@ async fn number_of(client: &Client, id: &str) -> Result<i32, ClusterKeyError> {
     Ok(row.ok_or_else(|| unknown_id(id))?.try_get(0)?)
 }
 
+/// Rules as JSON.
 fn rules_text(rules: &KeyRules) -> Result<String, ClusterKeyError> {
     let text = serde_json::to_string(rules);
     Ok(text.map_err(|error| KeyError::Invalid(error.to_string()))?)
 }
 
+/// Makes a key with a random text, and inserts its row.
 async fn insert(
     client: &Client,
     name: String,

@@ -93,6 +93,7 @@ impl KeyChanges {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < self.grace
     }
 
+    /// Notes that no change was missed up to now.
     fn note_check(&self) {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }

@@ -23,6 +23,7 @@ pub(super) struct LazyConnection {
     state: Mutex<LazyState>,
 }
 
+/// The state of a connection.
 #[derive(Default)]
 struct LazyState {
     /// The open connection while no work uses it.

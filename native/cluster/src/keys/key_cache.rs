@@ -28,6 +28,7 @@ pub(super) enum CachedLookup {
     Absent,
 }
 
+/// A cached key.
 #[derive(Clone)]
 struct CachedKey {
     record: Arc<KeyRecord>,

@@ -56,6 +56,7 @@ impl KeyLimits {
         per_second.or_else(|| self.day_status(count, unix))
     }
 
+    /// What is left of the day's requests; `reset` is the number of seconds until the next day.
     fn day_status(&self, count: u64, unix: u64) -> Option<LimitStatus> {
         let limit = self.per_day?;
         let reset = DAY.saturating_sub(unix % DAY);

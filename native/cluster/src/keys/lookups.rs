@@ -39,6 +39,7 @@ const MAX_UNCHECKED: usize = 16_384;
 /// Pause after the database failed to compare keys.
 const CHECK_PAUSE: Duration = Duration::from_millis(250);
 
+/// A key, or that there is none; [`Unavailable`] if this could not be found out.
 type LookupResult = Result<CachedLookup, Unavailable>;
 
 /// The look-ups that wait or run.

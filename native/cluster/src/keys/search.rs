@@ -137,6 +137,7 @@ async fn ids(
     .await
 }
 
+/// The value of `LIMIT`.
 fn limit(most: usize) -> i64 {
     to_bigint(u64::try_from(most).unwrap_or(u64::MAX))
 }

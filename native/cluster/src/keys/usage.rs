@@ -204,6 +204,7 @@ struct Columns {
 }
 
 impl Columns {
+    /// The columns of these entries.
     fn of(chunk: &[((u64, u32), DayUse)]) -> Self {
         let mut columns = Self::default();
         for ((day, number), used) in chunk {
@@ -223,6 +224,7 @@ impl Columns {
         columns
     }
 
+    /// Adds the columns to all sums.
     async fn add(&self, transaction: &Transaction<'_>) -> Result<(), ClusterKeyError> {
         let Self { days, numbers, requests, weights, refused, class_numbers, classes, counts } = self;
         let (integers, longs, texts) = (Type::INT4_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY);
@@ -250,6 +252,7 @@ impl Columns {
 }
 
 impl DayUse {
+    /// Adds an admitted message.
     fn add(&mut self, charge: &Charge) {
         self.requests = self.requests.saturating_add(charge.requests.into());
         self.weight = self.weight.saturating_add(charge.weight);

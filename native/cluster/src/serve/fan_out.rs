@@ -207,6 +207,7 @@ impl FanOut {
         }
     }
 
+    /// Announces verified headers.
     async fn announce_headers(&self, blocks: &[B256]) {
         let text = self.blocks.headers(blocks);
         match self.publish(HEADERS, text.as_bytes()).await {
@@ -248,6 +249,7 @@ impl FanOut {
         sent.inspect_err(|error| debug!("the other front ends were not told of a block: {error}")).is_ok()
     }
 
+    /// The key of a block's contents in the store.
     fn contents_key(&self, block: &B256) -> String {
         format!("{}:{block:x}", self.channel)
     }

@@ -51,6 +51,7 @@ impl NextBlockWait {
         self.unsure_for(LOST_TIME.saturating_sub(ago));
     }
 
+    /// Notes that other front ends may show other blocks for this time from now on.
     fn unsure_for(&self, time: Duration) {
         let mut until = self.unsure_until.lock().unwrap_or_else(PoisonError::into_inner);
         *until = (*until).max(Instant::now().checked_add(time));

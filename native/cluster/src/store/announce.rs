@@ -62,6 +62,7 @@ impl Channels {
         Some(receiver)
     }
 
+    /// The names of all channels.
     fn names(&self) -> Vec<String> {
         self.senders().keys().cloned().collect()
     }

@@ -44,6 +44,7 @@ struct ServerRole {
     is_writable: bool,
 }
 
+/// Asks a server what it is.
 async fn read_role(connection: &mut MultiplexedConnection) -> RedisResult<ServerRole> {
     let text: String = cmd("INFO").query_async(connection).await?;
     let says = |line: &str| text.lines().any(|found| found.trim() == line);

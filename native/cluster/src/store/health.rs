@@ -60,6 +60,7 @@ impl Health {
         millis(self.start.elapsed()).saturating_add(1)
     }
 
+    /// The range of a slot.
     fn range(&self, slot: u16) -> Option<&SlotRange> {
         self.ranges.get(usize::from(slot / RANGE_SLOTS))
     }

@@ -26,8 +26,10 @@ const PAGE_KEYS: u32 = 50;
 /// Days of a report, unless the request names another number.
 const REPORT_DAYS: u32 = 30;
 
+/// The state as handlers get it.
 type AdminContext = State<Arc<state::AdminState>>;
 
+/// Requests a page of the list of keys.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ListRequest {
@@ -53,6 +55,7 @@ struct KeyList {
     next: Option<String>,
 }
 
+/// Makes a key with this name and these limits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -66,6 +69,7 @@ struct Created {
     key: String,
 }
 
+/// Changes the name or limits of a key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limit {
@@ -73,12 +77,14 @@ struct Limit {
     change: Object<KeyChange>,
 }
 
+/// Revokes a key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Revoke {
     id: String,
 }
 
+/// Requests the usage on the last days.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct UsageRequest {
@@ -93,6 +99,7 @@ impl Default for UsageRequest {
     }
 }
 
+/// The usage of one key or of all.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum UsageReply {
@@ -118,6 +125,7 @@ pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminS
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
+/// Reads the JSON object of a body.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, AdminError> {
     let Object(read) = serde_json::from_slice(body).map_err(|error| AdminError::body(&error))?;
     Ok(read)

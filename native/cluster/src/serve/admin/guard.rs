@@ -95,6 +95,7 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
+/// Checks the token and the content type of a request.
 fn check_token(state: &state::AdminState, request: &Request) -> Result<(), AdminError> {
     let headers = request.headers();
     let sent = single(headers, &header::AUTHORIZATION).and_then(bearer).ok_or(AdminError::NoToken)?;

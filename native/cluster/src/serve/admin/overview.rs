@@ -34,6 +34,7 @@ pub(super) struct Overview {
     methods: Vec<MethodCount>,
 }
 
+/// The chain of the front end.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChainOverview {

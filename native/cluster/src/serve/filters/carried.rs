@@ -49,6 +49,7 @@ struct CarriedBlock {
     logs: Vec<CarriedLog>,
 }
 
+/// A log that a filter has reported.
 #[derive(Serialize, Deserialize)]
 struct CarriedLog {
     address: Address,
