@@ -33,7 +33,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// [`Self::run`] sets where it begins.
+    /// A tail that has not begun; [`Self::run`] sets the height at which it begins.
     pub(crate) fn new(context: LoaderContext, options: &LoaderOptions) -> Self {
         Self {
             context,

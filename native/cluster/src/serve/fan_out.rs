@@ -6,8 +6,8 @@
 //! that no other program can make a front end check useless data. A front end that gets no announcements asks the backends
 //! itself (`backend.rs`).
 //!
-//! A block is settled when its contents have come or will not come. `heads.rs` waits for that before the front end reports a
-//! new block.
+//! A block is settled when its contents have come or will not come. `heads.rs` does not report a new block to the other front ends
+//! while its contents are expected (`recent.rs`).
 
 mod recent;
 
@@ -59,6 +59,7 @@ const CONTENTS: u8 = b'c';
 /// Announces new blocks to the other front ends, or takes their announcements.
 pub(super) struct FanOut {
     light: Arc<LightService>,
+    /// Writes and checks announced headers and contents.
     blocks: BlockExchange,
     head: VisibleHead,
     new_blocks: NewBlocks,
