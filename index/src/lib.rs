@@ -4,8 +4,8 @@
 //! which stores each batch in one transaction with its progress. Any number of processes read the index ([`IndexReader`]).
 //!
 //! Every stored body and its receipts were checked against the block's header ([`MatchedBlock`]); whether the header
-//! itself is proven is stored with the block ([`Proof`]). An index saves work. Rows that a reader gets are candidates: a server that promises
-//! proven answers checks them against headers that it has verified itself, so an index never raises the level of an answer.
+//! itself is proven is stored with the block ([`Proof`]). An index saves work. Rows that a reader gets are candidates: a server that
+//! promises proven answers checks them against headers that it has verified itself, so an index never raises the level of an answer.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
 #![cfg_attr(

@@ -15,7 +15,8 @@ const TABLE: &str = "rootlight.migrations";
 
 /// Applies the SQL files.
 fn runner() -> refinery::Runner {
-    // `set_grouped` runs all migrations in one transaction: front ends that start at the same time see either no index or the newest version.
+    // `set_grouped` runs all migrations in one transaction: front ends that start at the same time see either no index or the newest
+    // version.
     let mut runner = files::migrations::runner().set_grouped(true);
     runner.set_migration_table_name(TABLE);
     runner

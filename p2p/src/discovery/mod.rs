@@ -1,7 +1,8 @@
 //! Discovery of nodes over UDP: datagrams, and a machine with a table of nodes. The protocol is Rootstock's own, similar to discv4
 //! of Ethereum, but not compatible with it.
 //!
-//! [`Discovery`] does all of it; a host moves its datagrams and gives it the time. Source: the reference implementation (`co/rsk/net/discovery`).
+//! [`Discovery`] does all of it; a host moves its datagrams and gives it the time. Source: the reference implementation
+//! (`co/rsk/net/discovery`).
 
 mod address;
 mod datagram;

@@ -2,7 +2,8 @@
 //!
 //! A front end is a light client whose upstreams are the backends, so it verifies the responses of backends as those of any
 //! upstream. The state that front ends share is in a store ([`crate::store`]): announcements of new blocks, the block that all
-//! front ends show, filters, cached answers, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
+//! front ends show, filters, cached answers, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its
+//! own.
 
 mod admin;
 mod answer_cache;
