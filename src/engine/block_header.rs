@@ -30,7 +30,7 @@ impl BlockHeader {
         }
     }
 
-    /// Whether it is the header of the pending block.
+    /// Whether this is the header of the pending block.
     pub fn is_pending(&self) -> bool {
         self.verified().is_none()
     }
@@ -40,7 +40,8 @@ impl BlockHeader {
         self
     }
 
-    /// Whether its merged-mining fields may be shown, see [`VerifiedHeader::shows_work`]. The pending block has none.
+    /// Whether the header's merged-mining fields may be shown, see [`VerifiedHeader::shows_work`]. Those of the pending block may:
+    /// it is not mined, so they are empty.
     pub fn shows_work(&self, network: &Network) -> bool {
         self.verified().is_none_or(|header| header.shows_work(network))
     }

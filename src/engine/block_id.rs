@@ -1,4 +1,4 @@
-//! Finds the header that a block parameter means.
+//! Finds the header that a block id names: handlers turn the block parameter of a request into a block id.
 
 use alloy_primitives::B256;
 
@@ -11,10 +11,10 @@ pub const SAFE_DEPTH: u64 = 12;
 /// The number of blocks between the head and the block of the tag `finalized`: about one hour on mainnet.
 pub const FINALIZED_DEPTH: u64 = 120;
 
-/// The block that a caller means.
+/// Which block a handler reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockId {
-    /// The head; also used for `pending`, because a light client has no pending block.
+    /// The head; also used for the tag `pending` where no pending block is built, as on a light client.
     Latest,
     /// Block 0.
     Earliest,
@@ -22,9 +22,9 @@ pub enum BlockId {
     Safe,
     /// [`FINALIZED_DEPTH`] blocks below the head.
     Finalized,
-    /// A height.
+    /// The canonical block of this height.
     Number(u64),
-    /// A hash.
+    /// The block with this hash, canonical or not.
     Hash {
         /// The block hash.
         hash: B256,

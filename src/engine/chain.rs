@@ -25,8 +25,8 @@ pub enum TransactionLocation {
     Unknown,
 }
 
-/// The blocks of a chain at one head. Everything that it returns is proven, but that a transaction is pending or unknown may
-/// rest on the word of upstreams.
+/// The blocks of a chain at one head. All results are proven, except that upstreams alone may say that a transaction is pending
+/// or unknown.
 pub trait Chain {
     /// The settings and limits that hold for all requests on this view.
     fn policy(&self) -> &Policy<'_>;
@@ -54,7 +54,7 @@ pub trait Chain {
     /// A header by hash, canonical or not.
     ///
     /// # Errors
-    /// Missing if it has to be fetched; refused as by number.
+    /// The header is missing if it has to be fetched; it is refused for the same reasons as in [`Self::header_by_number`].
     fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>>;
 
     /// The ancestor of a block at a height, or the block itself; on the block's own branch, canonical or not.
@@ -107,8 +107,8 @@ pub trait Chain {
     /// Missing facts.
     fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>>;
 
-    /// The location of a transaction. `given` is the transaction itself, if the caller has it: its sender's nonce tells
-    /// whether it is mined.
+    /// The location of a transaction, which its hash names. `given` is the transaction itself, if the handler has it: a light
+    /// client then proves from the sender's nonce that it is not mined yet.
     ///
     /// # Errors
     /// Missing facts.

@@ -1,4 +1,4 @@
-//! A development chain as a node.
+//! A development chain as a local node, which handlers change.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -24,7 +24,7 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     parts: NodeParts,
-    /// The list of accounts, shared with readers until it changes.
+    /// An empty list of accounts, which snapshots share while the wallet has no keys.
     accounts: Arc<Vec<Address>>,
 }
 

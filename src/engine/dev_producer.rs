@@ -22,7 +22,7 @@ use crate::{
     types::SealedHeader,
 };
 
-/// The additions of a development chain to the executed chain, at one moment.
+/// The additions of a development chain to the executed chain, as one snapshot has them.
 #[derive(Debug)]
 pub(super) struct DevProducer {
     /// Waiting transactions.
@@ -31,6 +31,7 @@ pub(super) struct DevProducer {
     pub(super) miner_settings: MinerSettings,
     /// The clock that gives blocks their timestamps.
     pub(super) clock: Clock,
+    /// When blocks are mined.
     pub(super) mining: Mining,
     /// Accounts whose keys the node holds.
     pub(super) accounts: Arc<Vec<Address>>,
@@ -92,11 +93,11 @@ impl TransactionPool for Pool {
     }
 
     fn visit(&self, part: PoolPart, visit: &mut dyn FnMut(WaitingTransaction<'_>)) {
-        let senders = match part {
+        let by_sender = match part {
             PoolPart::Pending => self.pending(),
             PoolPart::Queued => self.queued(),
         };
-        for pooled in senders.values().flatten() {
+        for pooled in by_sender.values().flatten() {
             visit(waiting(pooled));
         }
     }
@@ -106,6 +107,7 @@ impl TransactionPool for Pool {
     }
 }
 
+/// A transaction of the pool, as handlers read it.
 fn waiting(pooled: &Pooled) -> WaitingTransaction<'_> {
     WaitingTransaction {
         hash: pooled.hash,

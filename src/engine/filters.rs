@@ -1,7 +1,7 @@
 //! Filters and subscriptions: each remembers up to where its owner was informed, and is polled for what is new.
 //!
-//! On an executed chain they report the chain's own events. On a light client they need only a [`View`] of the present
-//! head: what a reorganisation took back follows from the reported blocks that are no longer canonical.
+//! Filters of an executed chain report the chain's own events. Filters of a light client need only a view of the present
+//! head: they remember the blocks that they have reported, and those that are no longer canonical have left the chain.
 
 #[cfg(feature = "local")]
 mod events;

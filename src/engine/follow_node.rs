@@ -19,10 +19,15 @@ use crate::{
 pub struct FollowNode {
     chain: LocalChain,
     parts: NodeParts,
+    /// The name of the followed node, without credentials.
     upstreams: Arc<vec::Vec<String>>,
+    /// The limits and defaults of calls.
     policy: CallPolicy,
-    /// Height at the start, and the height that the upstream has announced.
-    heights: (u64, u64),
+    /// Height of the head at the start.
+    starting: u64,
+    /// The height that the upstream has announced last.
+    announced: u64,
+    /// Conditions that interrupt an import.
     interrupts: Interrupts,
 }
 
@@ -41,15 +46,20 @@ impl FollowNode {
             parts: NodeParts::new(version, host_input),
             upstreams: Arc::new(vec![upstream.into()]),
             policy,
-            heights: (start, start),
+            starting: start,
+            announced: start,
             interrupts: Interrupts::default(),
         }
     }
 
+    /// `None` if the chain has reached the announced height.
     fn progress(&self) -> Option<SyncProgress> {
         let current = self.chain.head().number;
-        let (starting, highest) = self.heights;
-        (current < highest).then_some(SyncProgress { starting, current, highest })
+        (current < self.announced).then_some(SyncProgress {
+            starting: self.starting,
+            current,
+            highest: self.announced,
+        })
     }
 }
 
@@ -109,6 +119,6 @@ impl LocalNode for FollowNode {
     }
 
     fn announced(&mut self, height: u64) {
-        self.heights.1 = height;
+        self.announced = height;
     }
 }

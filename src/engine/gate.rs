@@ -1,8 +1,8 @@
 //! The gate that every header of a light client passes.
 //!
-//! Handlers get headers by number, by hash, as the head or as an ancestor. All of these pass through here: the chain
-//! is available only while it is synchronized, has enough work and a recent head, and a block only if it is as deep
-//! as the host requires.
+//! Handlers get headers by number, by hash, as the head or as an ancestor. The view of a light client passes all of them through
+//! this file: the chain is available only while it is synchronized, has enough work and a recent head, and a block only if it
+//! is as deep as the host requires.
 
 use super::{BlockHeader, Refusal, Stop, ViewResult};
 use crate::{
@@ -10,12 +10,12 @@ use crate::{
     light::{PinnedHead, bitcoin::WeakReason},
 };
 
-/// The pinned chain, if answers may rest on it.
+/// The pinned chain, if answers may be given from it.
 ///
 /// # Errors
 /// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] or
 /// [`Refusal::LowDatedWork`] if the chain shows too little work, [`Refusal::Bitcoin`] if the host asks for Bitcoin's support and
-/// it has none, [`Refusal::Stale`] if its head is older than the host accepts.
+/// the chain has none, [`Refusal::Stale`] if its head is older than the host accepts.
 pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     let Some(chain) = pinned.chain().filter(|_| pinned.is_synced()) else {
         return Err(pinned.stopped().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
@@ -38,8 +38,8 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     }
 }
 
-/// Number of the newest block that answers may be about: one that is as deep as the host requires, and that enough Bitcoin blocks
-/// stand behind. `None` if there is none.
+/// Number of the newest block that answers may be about: it is as deep as the host requires, and enough Bitcoin blocks commit to
+/// it or to a block above it. `None` if there is none.
 pub fn newest_allowed(pinned: &PinnedHead) -> Option<u64> {
     chain(pinned).ok()?.head().number.checked_sub(pinned.min_depth())
 }
@@ -50,8 +50,11 @@ pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
     Refusal::Syncing { verified: head.saturating_sub(pinned.start), upstreams: pinned.told_names() }
 }
 
-/// A header of the pinned chain, if it is as deep as the host requires. Off the heaviest chain the depth is 0,
-/// whatever the header's number.
+/// A header of the pinned chain, if it is as deep as the host requires and has the required Bitcoin blocks. Off the heaviest chain
+/// the depth is 0, whatever the header's number.
+///
+/// # Errors
+/// [`Refusal::TooYoung`], [`Refusal::FewBitcoinBlocks`].
 pub(super) fn admit(
     pinned: &PinnedHead,
     chain: &ChainView,
@@ -63,7 +66,7 @@ pub(super) fn admit(
     if depth < wanted {
         return Err(Stop::Refused(Refusal::TooYoung { number, depth, wanted }));
     }
-    // Bitcoin blocks stand behind blocks of the heaviest chain only.
+    // Bitcoin blocks count for blocks of the heaviest chain only.
     let least = pinned.config.min_bitcoin.unwrap_or(0);
     let newest = pinned.newest_behind();
     if least > 0 && (canonical.is_none() || newest.is_none_or(|newest| number > newest)) {

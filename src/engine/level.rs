@@ -11,7 +11,7 @@ pub enum Level {
     UnprovenAbsence,
     /// A response of upstreams without a proof, where the host allows it.
     Unproven,
-    /// A transaction that was checked and forwarded to upstreams.
+    /// A transaction that was checked and forwarded to upstreams. Nothing proves that they pass it on.
     Forwarded,
 }
 

@@ -1,6 +1,6 @@
-//! Answers that a light client computes itself where its upstreams have no method for them, as nodes of the peer-to-peer
-//! network have none for receipts and places of transactions: it executes a block again on its parent's proven state, and
-//! looks for a transaction in the newest blocks.
+//! Answers that a light client computes itself where its upstreams have no method for them. Nodes of the peer-to-peer network,
+//! for example, serve neither receipts nor the locations of transactions: the client then executes a block again on its parent's
+//! proven state, and looks for a transaction in the newest blocks.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -13,33 +13,37 @@ use crate::{
     types::BlockRef,
 };
 
-/// Most blocks that one message may have executed again.
+/// Most blocks that one message may have executed again: as many as one request for traces may cover on a light client.
 const MAX_EXECUTED: usize = 128;
 
-/// Blocks that are executed at a time while state is missing: each of them is executed again after each round of
-/// requests.
+/// Most blocks of one run whose execution has stopped at missing state. Each of them is executed again after each round of
+/// requests, so later blocks wait.
 const OPEN_BLOCKS: usize = 4;
 
 /// Blocks from the head downwards in which a transaction is looked for: about half an hour of the main network.
 const SEARCHED_BLOCKS: u64 = 64;
 
-/// Most bodies that are requested at a time while a transaction is looked for.
+/// Most bodies that are requested at a time while a transaction is looked for. The newest blocks come first, so that a
+/// recent transaction needs only one round.
 const BODIES_AT_ONCE: usize = 16;
 
-/// The blocks that a run of a request has executed, or has to.
+/// The blocks that one run of a message has executed, or begun to execute.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutedBlocks {
     /// The receipts of the blocks whose execution is complete.
     pub(crate) receipts: Vec<Arc<VerifiedReceipts>>,
-    /// The block whose execution has stopped last.
+    /// The block whose execution was begun last, if it has not completed.
     pub(crate) stopped: Option<BlockRef>,
-    /// The missing facts of blocks whose execution is not complete, and the number of these blocks.
+    /// The missing facts of blocks whose execution is not complete.
     missing: Facts,
+    /// The number of blocks whose execution is not complete.
     open: usize,
+    /// The number of blocks that the run wanted to execute.
     wanted: usize,
 }
 
 impl ExecutedBlocks {
+    /// The receipts of a block that this run has executed.
     pub(super) fn find(&self, block: &B256) -> Option<&Arc<VerifiedReceipts>> {
         self.receipts.iter().find(|receipts| receipts.block() == *block)
     }

@@ -3,8 +3,8 @@
 //! The run treats missing data as absent. Afterwards every key that it read or wrote is looked up again. Unless all
 //! of them are proven, present or absent, the outcome is discarded and the missing ones are fetched. A remaining
 //! outcome has also produced the receipts, gas, fees and bloom that the block's header commits to. The state root cannot be
-//! compared, so nothing shows the effect of a method of a native contract that is not simulated: traces of a block that
-//! calls one are refused.
+//! compared, because it needs the whole state. So nothing would show a wrong effect of a native contract's method that this
+//! version does not simulate: traces of a block that calls such a method are refused.
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use core::cell::RefCell;
@@ -45,8 +45,8 @@ pub(super) fn replay(
     execute(view, known, header, OnUnsimulated::Refuse, observer).map(drop)
 }
 
-/// The receipts of a block, by executing it again. Their root is the one in its header, which proves them, whatever the
-/// execution could not simulate.
+/// The receipts of a block, by executing it again. The comparison of their root with the header proves them, even if the block calls
+/// a method that is not simulated.
 ///
 /// # Errors
 /// Missing facts that the run reads; a refusal if they cannot be proven or the outcome differs from the header.
@@ -62,6 +62,7 @@ pub(super) fn executed_receipts(
     Ok(VerifiedReceipts::executed(header, executed.receipts))
 }
 
+/// Executes a block and compares the outcome with its header; `unsimulated` says what happens at a method that is not simulated.
 fn execute(
     view: &dyn View,
     known: KnownFacts<'_>,
@@ -75,14 +76,15 @@ fn execute(
             (BlockRef { number: header.number, hash: header.hash() }, header.number.saturating_sub(1));
         return Err(Stop::Refused(Refusal::OffChain { block, ancestor }));
     };
-    // Refuses a state that cannot be proven at all.
+    // This refuses a block before the Unitrie (RSKIP-126), whose state cannot be proven.
     view.state(&parent)?;
     let senders = senders(&body, view.policy().network.chain_id);
     let replay = BlockReplay { view, known, header, parent: &parent, body: &body, senders };
-    replay.missing(&mut replay.parties().into_iter().map(AccessKey::Account))?;
+    replay.require_proven(&mut replay.parties().into_iter().map(AccessKey::Account))?;
     replay.run(unsimulated, observer)
 }
 
+/// One execution of a block on the state of its parent.
 struct BlockReplay<'a> {
     view: &'a dyn Chain,
     known: KnownFacts<'a>,
@@ -93,7 +95,8 @@ struct BlockReplay<'a> {
     senders: Option<Vec<Address>>,
 }
 
-/// Recovers the senders of a body's transactions; the zero address stands for the sender of the REMASC transaction.
+/// Recovers the senders of a body's transactions. The last transaction of a block calls REMASC, the contract that pays the fees
+/// out to miners; it has no signature, and the zero address stands for its sender.
 fn senders(body: &VerifiedBody, chain_id: u64) -> Option<Vec<Address>> {
     let sender = |transaction: &Transaction| match transaction.is_remasc() {
         true => Some(Address::ZERO),
@@ -111,9 +114,10 @@ impl BlockReplay<'_> {
         senders.copied().chain(recipients).chain([REMASC_ADDRESS]).collect()
     }
 
+    /// Executes the block on the known part of the state, then checks that everything it read was proven.
     fn run(&self, unsimulated: OnUnsimulated, observer: &mut dyn BlockObserver) -> ViewResult<ExecutedBlock> {
         let policy = self.view.policy();
-        let held =
+        let known_part =
             PartialTrie::new(&self.known, self.parent.state_root, policy.interrupt).map_err(|error| {
                 Stop::Refused(match error {
                     LoadError::Interrupted => Refusal::Interrupted,
@@ -121,7 +125,7 @@ impl BlockReplay<'_> {
                 })
             })?;
         let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
-        let mut watch = KeyRecorder { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
+        let mut recorder = KeyRecorder { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
         let mut context = BlockContext::new(policy.network, self.header.header().into(), &ancestors);
         (context.interrupt, context.unsimulated) = (policy.interrupt, unsimulated);
         let input = BlockInput {
@@ -129,25 +133,29 @@ impl BlockReplay<'_> {
             transactions: self.body.transactions(),
             senders: self.senders.as_deref(),
         };
-        let executed = execute_in(&context, &self.base(&held), &input, &mut watch);
+        let executed = execute_in(&context, &self.base(&known_part), &input, &mut recorder);
         if policy.interrupted() {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
-        self.missing(&mut watch.keys.iter().copied())?;
+        // Missing keys come before the missing data of ancestors: a run on incomplete state may read the wrong ancestors.
+        self.require_proven(&mut recorder.keys.iter().copied())?;
         if let Some(stop) = ancestors.stop.take() {
             return Err(stop);
         }
-        let unlisted = watch.listed.iter().find(|contract| !held.is_whole_below(&storage_root_key(contract)));
+        let is_incomplete = |contract: &&Address| !known_part.is_whole_below(&storage_root_key(contract));
+        let unlisted = recorder.listed.iter().find(is_incomplete);
         if let Some(contract) = unlisted {
             return Err(Stop::Refused(Refusal::StorageNotListed(*contract)));
         }
         self.check(executed)
     }
 
-    /// The known part of the parent's state as a trie of its own. Its root is another one and is not used.
-    fn base(&self, held: &PartialTrie<'_>) -> Trie {
-        let mut base = held.trie().clone();
-        // The nonce of the REMASC transaction only counts blocks, and the body that contains it is verified.
+    /// The known part of the parent's state as a trie that the run can change. The root of this trie differs from the state root
+    /// and is not used.
+    fn base(&self, known_part: &PartialTrie<'_>) -> Trie {
+        let mut base = known_part.trie().clone();
+        // The account of REMASC's sender holds only a nonce, which counts blocks. The REMASC transaction states this nonce, and
+        // the body that contains the transaction is verified, so the account need not be fetched.
         let count = self.body.transactions().last().map_or(U256::ZERO, |remasc| remasc.nonce.value());
         let counter = Account { nonce: u64::try_from(count).unwrap_or_default(), ..Account::default() };
         base.put(&REMASC_SENDER_KEY, counter.encode());
@@ -155,7 +163,10 @@ impl BlockReplay<'_> {
     }
 
     /// Checks that all of these keys are proven.
-    fn missing(&self, keys: &mut dyn Iterator<Item = AccessKey>) -> ViewResult<()> {
+    ///
+    /// # Errors
+    /// The missing facts, or a refusal if the state is corrupt.
+    fn require_proven(&self, keys: &mut dyn Iterator<Item = AccessKey>) -> ViewResult<()> {
         let state = TrieState::new(self.known, self.parent.state_root);
         let block = BlockRef { number: self.parent.number, hash: self.parent.hash() };
         let mut facts = Facts::new();
@@ -184,7 +195,7 @@ impl BlockReplay<'_> {
     }
 }
 
-/// All reads that a key stands for: for an account also its code and its contract marker.
+/// All reads that a key stands for: for an account also its code, and the trie node that marks it as a contract.
 fn reads<'a>(
     state: &'a dyn StateReader,
     key: &AccessKey,
@@ -207,7 +218,9 @@ fn reads<'a>(
 /// Records the keys of a run and forwards events to the actual observer.
 struct KeyRecorder<'o> {
     inner: &'o mut dyn BlockObserver,
+    /// Keys that were read or written.
     keys: BTreeSet<AccessKey>,
+    /// Contracts whose whole storage was listed, for a trace.
     listed: BTreeSet<Address>,
 }
 
@@ -252,10 +265,12 @@ impl BlockObserver for KeyRecorder<'_> {
     }
 }
 
-/// The verified ancestors of a block. Data of an ancestor that is missing or refused stops the run.
+/// The verified ancestors of a block, as the run reads them. If an ancestor's data is missing or refused, the outcome of the run is
+/// discarded.
 struct Ancestors<'a> {
     view: &'a dyn Chain,
     header: &'a BlockHeader,
+    /// Why the first unavailable ancestor is unavailable.
     stop: RefCell<Option<Stop>>,
 }
 

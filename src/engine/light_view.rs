@@ -1,4 +1,5 @@
-//! The view of a light client: the verified header chain and the facts proven so far.
+//! The view of a light client: the verified header chain and the facts proven so far. What a look-up misses is returned as missing
+//! facts, which the host fetches before the handler runs again.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::cell::Cell;
@@ -40,9 +41,9 @@ pub struct LightView<'a> {
     known: KnownFacts<'a>,
     call_cache: MessageCallCache<'a>,
     policy: Policy<'a>,
-    /// Whether an answer rests on an absence that cannot be proven.
+    /// Whether the answer depends on an absence that cannot be proven.
     unproven: Cell<bool>,
-    /// Whether an answer rests on a header that only the host's own node shows.
+    /// Whether the answer depends on a header that only the host's own node shows.
     of_own_node: Cell<bool>,
     /// Blocks that were executed again because no upstream has a method for their receipts.
     #[cfg(feature = "local")]
@@ -75,13 +76,13 @@ impl<'a> LightView<'a> {
         }
     }
 
-    /// The blocks that were executed for their receipts.
+    /// Takes the blocks that were executed for their receipts.
     #[cfg(feature = "local")]
     pub(crate) fn take_executed(&self) -> ExecutedBlocks {
         self.executed.take()
     }
 
-    /// Whether data that was read since the last call rests on an absence that cannot be proven.
+    /// Whether data that was read since the last call depends on an absence that cannot be proven.
     pub fn take_unproven(&self) -> bool {
         self.unproven.take()
     }
@@ -91,7 +92,7 @@ impl<'a> LightView<'a> {
         self.call_cache.into_new()
     }
 
-    /// Whether data that was read since the last call rests on a header that only the host's own node shows.
+    /// Whether data that was read since the last call depends on a header that only the host's own node shows.
     pub fn take_of_own_node(&self) -> bool {
         self.of_own_node.take()
     }
@@ -106,19 +107,20 @@ impl<'a> LightView<'a> {
     fn total_off_chain(&self, hash: &B256) -> ViewResult<Option<U256>> {
         let chain = self.chain()?;
         let Some(header) = chain.by_hash(hash) else { return Ok(None) };
-        let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
+        let Some(parent_total) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
         let uncles = chain.uncle_work(hash, &*self.uncles(&header.into())?, self.pinned.now);
-        Ok(uncles.map(|uncles| below.saturating_add(header.difficulty.value()).saturating_add(uncles)))
+        Ok(uncles.map(|uncles| parent_total.saturating_add(header.difficulty.value()).saturating_add(uncles)))
     }
 
     /// Whether the chain up to the head leaves a transaction's nonce unused, which proves that it is not mined;
     /// `None` if the sender's nonce cannot be proven.
     fn is_unused(&self, head: &BlockHeader, transaction: &Transaction) -> ViewResult<Option<bool>> {
-        let proves = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
+        let may_prove = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
         let sender = transaction.recover_sender(self.pinned.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
-        // With a required depth, the host does not accept the state at the head.
-        if self.policy.min_depth > 0 || !self.pinned.states().iter().any(proves) {
+        // With a required depth the host does not accept the state at the head, and without an upstream that proves state the
+        // request would fail.
+        if self.policy.min_depth > 0 || !self.pinned.states().iter().any(may_prove) {
             return Ok(None);
         }
         match state.account(&sender) {
@@ -189,7 +191,7 @@ impl LightView<'_> {
         }
     }
 
-    /// The ancestor at a height below the start: of a block of the chain, or of an old one that is on it.
+    /// The ancestor at a height below the start, of a canonical block above or below the start.
     fn old_ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
         let Some(header) = self.header_by_hash(block)? else { return Ok(None) };
         let block = BlockRef { number: header.number, hash: block };
@@ -222,8 +224,8 @@ impl<'a> LightView<'a> {
     }
 }
 
-/// The refusal for an ancestor of a block that is missing.
-fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
+/// The refusal for a missing ancestor of a block.
+fn no_ancestor(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
     let lowest = chain.lowest();
     Stop::Refused(if ancestor < lowest {
         Refusal::TooOld { number: ancestor, lowest }
@@ -275,7 +277,7 @@ impl Chain for LightView<'_> {
                 Ok(None)
             }
             Some(Some(header)) if self.pinned.trusts_below(header.number) => {
-                // The block of the chain at this height tells whether this one is on it.
+                // `is_canonical` compares the block with the canonical one at this height, which is fetched first.
                 self.of_own_node(header.number)?;
                 Ok(Some(VerifiedHeader::of_own_node(header.clone()).into()))
             }
@@ -284,7 +286,7 @@ impl Chain for LightView<'_> {
         }
     }
 
-    /// An ancestor is deeper than the block, which was admitted.
+    /// The depth of an ancestor is not checked: it is deeper than the block, whose depth was checked.
     fn ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.ancestor(&block, number) {
@@ -293,11 +295,11 @@ impl Chain for LightView<'_> {
         if self.pinned.trusts_below(number) {
             return self.old_ancestor(block, number);
         }
-        let above = chain.by_hash(&block).map_or(0, |header| header.number);
-        if number > above {
+        let own_number = chain.by_hash(&block).map_or(0, |header| header.number);
+        if number > own_number {
             return Ok(None);
         }
-        Err(not_held(chain, BlockRef { number: above, hash: block }, number))
+        Err(no_ancestor(chain, BlockRef { number: own_number, hash: block }, number))
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
@@ -324,7 +326,8 @@ impl Chain for LightView<'_> {
 
     fn total_difficulty(&self, hash: B256) -> ViewResult<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
-            // The total is final only when no more uncles are being fetched. An elected base has none.
+            // While uncles are being fetched, the total may still become known. A chain that started by work never has one,
+            // because the total of its first block is not proven.
             None if !self.pinned.settled && !self.pinned.is_by_work() => {
                 Err(Stop::Refused(gate::syncing(self.pinned)))
             }
@@ -383,6 +386,7 @@ impl Chain for LightView<'_> {
                 return self.find(chain, transaction, given);
             }
             (None, _) => return Err(Stop::missing(Fact::Location(transaction))),
+            // A transaction that only other askers have sent through this client is not shown before it is mined.
             (Some(Location::Pending(_)), None) if self.known.is_from_others(&transaction) => {
                 self.unproven.set(true);
                 return Ok(TransactionLocation::Unknown);

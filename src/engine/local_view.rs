@@ -22,12 +22,12 @@ use crate::{
     types::{Asker, BlockRef, Transaction},
 };
 
-/// An executed chain at one moment.
+/// An executed chain at one moment: it never changes, and the readers of many messages share it.
 #[derive(Debug, Clone)]
 pub struct LocalSnapshot {
     /// The chain.
     pub chain: ChainSnapshot,
-    /// Name and version, five parts separated by `/`.
+    /// Name and version as `web3_clientVersion` returns them, five parts separated by `/`.
     pub version: Arc<str>,
     /// The limits and defaults of calls.
     pub policy: CallPolicy,
@@ -64,12 +64,14 @@ impl Snapshot for LocalSnapshot {
 pub struct LocalView<'a> {
     snapshot: &'a LocalSnapshot,
     policy: Policy<'a>,
+    /// The host's clock, in seconds since 1970.
     now: u64,
     /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<PendingBlock>>,
+    /// The trie key of the account that was read last.
     last_key: LastKey,
-    /// The part of the pool that the asker sees, if it is apart from others.
-    own: Option<VisiblePool<'a>>,
+    /// The part of the pool that the asker sees, if the asker is isolated ([`Asker::is_isolated`]); others see all of it.
+    visible_pool: Option<VisiblePool<'a>>,
 }
 
 impl<'a> LocalView<'a> {
@@ -92,7 +94,7 @@ impl<'a> LocalView<'a> {
             now,
             pending: OnceCell::new(),
             last_key: LastKey::default(),
-            own: pool.map(|pool| VisiblePool { pool, asker }),
+            visible_pool: pool.map(|pool| VisiblePool { pool, asker }),
         }
     }
 
@@ -105,19 +107,21 @@ impl<'a> LocalView<'a> {
     }
 
     fn pending_block(&self) -> Option<&PendingBlock> {
-        // The block has the transactions of others.
-        if self.own.is_some() {
+        // The block has the transactions of other askers, which an isolated one must not see.
+        if self.visible_pool.is_some() {
             return None;
         }
         let build = || self.producer()?.pending(self.chain(), self.now, self.policy.interrupt);
         self.pending.get_or_init(build).as_ref()
     }
 
+    /// The pending block, if this is its header.
     fn if_pending(&self, header: &BlockHeader) -> Option<&PendingBlock> {
         let pending = self.pending.get().and_then(Option::as_ref)?;
         (header.is_pending() && pending.header.hash() == header.hash()).then_some(pending)
     }
 
+    /// The state trie after a block; `None` if the chain does not keep it.
     fn trie(&self, header: &BlockHeader) -> Option<&Trie> {
         match self.if_pending(header) {
             Some(pending) => Some(&pending.executed.state),
@@ -125,37 +129,44 @@ impl<'a> LocalView<'a> {
         }
     }
 
-    /// The trie, if it has every node: that of a chain which begins on another network has not.
+    /// The state trie after a block, if it has every node. A trie of a chain that begins on another network has only those nodes of
+    /// that network that were read.
     fn whole_trie(&self, header: &BlockHeader) -> Result<&Trie, WalkError> {
         let trie = self.trie(header).filter(|trie| !trie.is_above_base());
         trie.ok_or(WalkError::Missing(header.state_root))
     }
 
+    /// The state trie after a block, or the refusal if the chain does not keep it.
     fn stored_trie(&self, header: &BlockHeader) -> ViewResult<&Trie> {
         self.trie(header).ok_or_else(|| self.no_state(header))
     }
 
+    /// The numbers of the blocks of a range, both ends included, that the index finds for at least one term of each group; all
+    /// blocks, where there is no index.
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         let Some(index) = self.chain().index() else { return Box::new(from..=to) };
-        // The index has no block of the network on which the chain begins.
-        let Some(below) = self.chain().fork().map(|fork| fork.block().number).filter(|below| from <= *below)
+        // The index has no block of the network on which the chain begins, so all of these count as found.
+        let Some(fork_block) =
+            self.chain().fork().map(|fork| fork.block().number).filter(|number| from <= *number)
         else {
             return index.blocks(groups, from, to, self.policy.interrupt);
         };
-        let above =
-            (below < to).then(|| index.blocks(groups, below.saturating_add(1), to, self.policy.interrupt));
-        Box::new((from..=to.min(below)).chain(above.into_iter().flatten()))
+        let above = (fork_block < to)
+            .then(|| index.blocks(groups, fork_block.saturating_add(1), to, self.policy.interrupt));
+        Box::new((from..=to.min(fork_block)).chain(above.into_iter().flatten()))
     }
 
+    /// A block with its body and receipts: executed here, or of the network on which the chain begins.
     fn stored(&self, header: &BlockHeader) -> ViewResult<Arc<StoredBlock>> {
-        if let Some(held) = self.chain().block(&header.hash()) {
-            return Ok(held.clone());
+        if let Some(block) = self.chain().block(&header.hash()) {
+            return Ok(block.clone());
         }
         let fork = self.below(header).ok_or_else(|| self.no_state(header))?;
         let block = BlockRef { number: header.number, hash: header.hash() };
         fork.contents(header).ok_or_else(|| Stop::missing(Fact::Body(block)))
     }
 
+    /// The refusal for a block whose state, body or receipts the chain does not have.
     fn no_state(&self, header: &BlockHeader) -> Stop {
         let (number, hash) = (header.number, header.hash());
         Stop::Refused(match self.below(header) {
@@ -164,7 +175,7 @@ impl<'a> LocalView<'a> {
         })
     }
 
-    /// The chain on which this one begins, if the block belongs to it.
+    /// The base of the fork, if the block belongs to the network on which this chain begins.
     fn below(&self, header: &BlockHeader) -> Option<&'a dyn ForkBase> {
         self.chain().fork().filter(|fork| header.number <= fork.block().number)
     }
@@ -180,20 +191,20 @@ impl Chain for LocalView<'_> {
     }
 
     fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>> {
-        let held = self.chain().headers().by_number(number).cloned();
-        let below = || self.chain().fork().filter(|fork| number < fork.block().number)?.header(number);
-        Ok(held.or_else(below).map(Into::into))
+        let own = self.chain().headers().by_number(number).cloned();
+        let below_fork = || self.chain().fork().filter(|fork| number < fork.block().number)?.header(number);
+        Ok(own.or_else(below_fork).map(Into::into))
     }
 
     fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>> {
-        let held = self.chain().headers().by_hash(&hash).cloned();
-        Ok(held.or_else(|| self.chain().fork()?.header_by_hash(&hash)).map(Into::into))
+        let own = self.chain().headers().by_hash(&hash).cloned();
+        Ok(own.or_else(|| self.chain().fork()?.header_by_hash(&hash)).map(Into::into))
     }
 
     fn ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
-        let held = self.chain().headers().ancestor(&block, number).cloned();
-        let below = || self.chain().fork().filter(|fork| number < fork.block().number)?.header(number);
-        Ok(held.or_else(below).map(Into::into))
+        let own = self.chain().headers().ancestor(&block, number).cloned();
+        let below_fork = || self.chain().fork().filter(|fork| number < fork.block().number)?.header(number);
+        Ok(own.or_else(below_fork).map(Into::into))
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
@@ -216,9 +227,9 @@ impl Chain for LocalView<'_> {
         else {
             return Ok(headers.total_difficulty(&hash));
         };
-        let own = pending.header.difficulty.value().saturating_add(pending.uncles.work());
+        let work = pending.header.difficulty.value().saturating_add(pending.uncles.work());
         let parent = headers.total_difficulty(&pending.header.parent_hash);
-        Ok(parent.map(|total| total.saturating_add(own)))
+        Ok(parent.map(|total| total.saturating_add(work)))
     }
 
     fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
@@ -227,8 +238,8 @@ impl Chain for LocalView<'_> {
             None => match (self.chain().block(&header.hash()), self.below(header)) {
                 (None, Some(fork)) => {
                     let block = BlockRef { number: header.number, hash: header.hash() };
-                    let known = fork.body(header).ok_or_else(|| Stop::missing(Fact::Body(block)))?;
-                    Ok(known.body.clone())
+                    let stored = fork.body(header).ok_or_else(|| Stop::missing(Fact::Body(block)))?;
+                    Ok(stored.body.clone())
                 }
                 _ => Ok(self.stored(header)?.body.clone()),
             },
@@ -276,15 +287,15 @@ impl Chain for LocalView<'_> {
         transaction: &Transaction,
     ) -> Result<Address, crate::types::SenderError> {
         let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
-        let below = || {
+        let below_fork = || {
             let fork = self.chain().fork()?;
             fork.body(fork.header_by_hash(block)?.sealed())?.senders.get(index).copied()
         };
         let sender = match pending {
             Some(pending) => pending.executed.senders.get(index).copied(),
             None => {
-                let held = self.chain().block(block);
-                held.map_or_else(below, |held| held.senders.get(index).copied())
+                let own = self.chain().block(block);
+                own.map_or_else(below_fork, |own| own.senders.get(index).copied())
             }
         };
         match sender {
@@ -295,7 +306,8 @@ impl Chain for LocalView<'_> {
 
     fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
         let topics = (0..).zip(&filter.topics);
-        let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
+        let topics =
+            topics.map(|(position, any)| any.iter().map(|topic| Term::Topic(position, *topic)).collect());
         let contracts = filter.addresses.iter().map(|address| Term::Contract(*address)).collect();
         self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
     }
@@ -341,8 +353,8 @@ impl State for LocalView<'_> {
             }
         };
         let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
-        let run = (body.transactions(), senders.as_slice());
-        match self.chain().state_before(header, run, index, unsimulated, self.policy.interrupt) {
+        let transactions = (body.transactions(), senders.as_slice());
+        match self.chain().state_before(header, transactions, index, unsimulated, self.policy.interrupt) {
             None => Err(self.no_state(header)),
             Some(Err(_)) if self.policy.interrupted() => Err(Stop::Refused(Refusal::Interrupted)),
             Some(Err(error)) => Err(Stop::Refused(Refusal::of_replay(header, error))),
@@ -383,13 +395,14 @@ impl State for LocalView<'_> {
         if header.number == 0 {
             return Ok(());
         }
-        // A call that fails because its method is not simulated fails on a chain that is made here, and nowhere else.
+        // A development chain made its blocks itself, and a call of a method that is not simulated failed there. A follower's
+        // blocks were made elsewhere, where the call did not fail.
         let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
         let replayed = match self.if_pending(header) {
             None => self.chain().replay(header, observer, unsimulated, self.policy.interrupt),
             Some(pending) => {
-                let run = (pending.body.transactions(), pending.executed.senders.as_slice());
-                self.chain().replay_as(header, run, observer, unsimulated, self.policy.interrupt)
+                let transactions = (pending.body.transactions(), pending.executed.senders.as_slice());
+                self.chain().replay_as(header, transactions, observer, unsimulated, self.policy.interrupt)
             }
         };
         let error = match replayed {
@@ -408,14 +421,14 @@ impl State for LocalView<'_> {
 
 impl Pool for LocalView<'_> {
     fn pool(&self) -> Option<&dyn TransactionPool> {
-        match &self.own {
-            Some(own) => Some(own),
+        match &self.visible_pool {
+            Some(visible) => Some(visible),
             None => Some(self.producer()?.pool()),
         }
     }
 
     fn pending(&self) -> ViewResult<Option<BlockHeader>> {
-        // The block is built by running transactions. Without time for all of them, it would be another block.
+        // Building the block runs transactions. An attempt may end before all of them have run, and the block would lack some.
         if self.policy.is_attempt {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
@@ -423,7 +436,7 @@ impl Pool for LocalView<'_> {
     }
 
     fn shows_pool_of(&self, asker: Option<Asker>) -> bool {
-        self.own.as_ref().is_none_or(|own| own.shows(asker))
+        self.visible_pool.as_ref().is_none_or(|visible| visible.shows(asker))
     }
 
     fn accounts(&self) -> Vec<Address> {

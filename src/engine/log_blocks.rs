@@ -1,4 +1,5 @@
-//! The logs of a range for an answer that is written piece by piece.
+//! The logs of a range of an executed chain, for an answer that a server writes piece by piece, so that its memory does not depend
+//! on the length of the answer.
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
@@ -16,6 +17,7 @@ use crate::{
     types::BlockRef,
 };
 
+/// A block with logs for a filter.
 struct SelectedBlock {
     at: BlockRef,
     body: Arc<VerifiedBody>,
@@ -23,8 +25,8 @@ struct SelectedBlock {
     weight: LogWeight,
 }
 
-/// The blocks of a range that have logs for a filter. It shares the blocks with the chain, so its memory does not depend
-/// on their logs, and it does not depend on the view from which it was made.
+/// The blocks of a range that have logs for a filter. The blocks are shared with the chain, so the list takes little memory
+/// however many logs there are, and it stays valid without the view from which it was made.
 pub struct LogBlocks {
     filter: LogFilter,
     blocks: vec::IntoIter<SelectedBlock>,
@@ -73,7 +75,7 @@ impl LogBlocks {
         Ok(Self { filter, blocks: blocks.into_iter(), taken: 0 })
     }
 
-    /// Most bytes in JSON, approximately, of the logs that [`Self::take_next`] returns next.
+    /// Most bytes in JSON, approximately, of the logs that [`Self::take_next`] returns next for the same `least`.
     pub fn next_bytes(&self, least: usize) -> usize {
         let (mut bytes, mut longest) = (0_usize, 0);
         for SelectedBlock { weight, .. } in self.blocks.as_slice() {
@@ -86,7 +88,7 @@ impl LogBlocks {
         bytes.min(least.saturating_add(longest))
     }
 
-    /// The next logs, with at least this many bytes in JSON, or all that are left. Empty at the end.
+    /// The next logs, with at least `least` bytes in JSON, or all that are left. Empty at the end.
     pub fn take_next(&mut self, least: usize) -> Vec<FoundLog> {
         let (mut found, mut bytes) = (Vec::new(), 0_usize);
         while bytes < least {

@@ -1,4 +1,4 @@
-//! Selections of logs.
+//! The selection of logs by contract and topics, which `eth_getLogs`, filters and subscriptions share.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::types::{Log, bloom};
 pub struct LogFilter {
     /// Any of these contracts; an empty list matches any.
     pub addresses: Vec<Address>,
-    /// For each position, any of these topics; an empty list matches any log, even one without a topic at that
+    /// For each position of a log's topics, any of these topics; an empty list matches any log, even one without a topic at that
     /// position.
     pub topics: Vec<Vec<B256>>,
 }
@@ -23,17 +23,19 @@ impl LogFilter {
         let address = self.addresses.is_empty() || self.addresses.contains(&log.address);
         let mut topics = self.topics.iter().enumerate();
         address
-            && topics.all(|(at, any)| any.is_empty() || log.topics.get(at).is_some_and(|t| any.contains(t)))
+            && topics.all(|(position, any)| {
+                any.is_empty() || log.topics.get(position).is_some_and(|topic| any.contains(topic))
+            })
     }
 
-    /// Whether a block with this bloom may have a matching log; `false` proves that it has none.
+    /// Whether a block with this header's bloom may have a matching log; `false` proves that it has none.
     pub(super) fn may_match(&self, header: &BlockHeader) -> bool {
-        let held = &header.logs_bloom;
+        let bloom = &header.logs_bloom;
         let address = self.addresses.is_empty()
-            || self.addresses.iter().any(|address| bloom::may_contain(held, address.as_slice()));
+            || self.addresses.iter().any(|address| bloom::may_contain(bloom, address.as_slice()));
         address
             && self.topics.iter().all(|any| {
-                any.is_empty() || any.iter().any(|topic| bloom::may_contain(held, topic.as_slice()))
+                any.is_empty() || any.iter().any(|topic| bloom::may_contain(bloom, topic.as_slice()))
             })
     }
 }

@@ -17,9 +17,9 @@ use crate::{
     types::{BlockRef, Log},
 };
 
-/// Number of blocks up to which the number of logs is not limited.
+/// Most blocks of a range whose number of logs is not limited. [`MAX_LOG_BYTES`] limits such a range too.
 pub const FREE_LOG_BLOCKS: u64 = 2_000;
-/// Most logs of a longer range.
+/// Most logs of a longer range: it bounds the blocks whose receipts one request has read.
 pub const MAX_LOGS: usize = 10_000;
 /// Most bytes of JSON, approximately, of the logs of one range: no answer may be longer. Without this limit, a few
 /// blocks of logs without data, or many blocks of logs with much data, would take hundreds of megabytes before the
@@ -27,7 +27,7 @@ pub const MAX_LOGS: usize = 10_000;
 pub const MAX_LOG_BYTES: usize = 10 * 1024 * 1024;
 /// Least bytes of a log object in JSON, without topics and data.
 const LOG_OBJECT: usize = 300;
-/// Bytes of a topic in JSON.
+/// Bytes of a topic in JSON: 64 digits, `0x`, quotes and a comma.
 const TOPIC: usize = 69;
 
 /// A log with its location.
@@ -35,9 +35,9 @@ const TOPIC: usize = 69;
 pub struct FoundLog {
     /// The log.
     pub log: Log,
-    /// Its index among all logs of the block.
+    /// Index of the log among all logs of the block.
     pub log_index: u64,
-    /// Hash of its transaction.
+    /// Hash of the transaction that emitted the log.
     pub transaction: B256,
     /// Index of the transaction in the block.
     pub transaction_index: u64,
@@ -51,7 +51,7 @@ pub(super) fn json_bytes(log: &Log) -> usize {
     log.data.len().saturating_mul(2).saturating_add(topics).saturating_add(LOG_OBJECT)
 }
 
-/// The logs of one block.
+/// The logs of one block that a filter selects.
 ///
 /// # Errors
 /// As [`Chain::body`] and [`Chain::receipts`].
@@ -63,7 +63,7 @@ pub fn block_logs(view: &dyn Chain, header: &BlockHeader, filter: &LogFilter) ->
     Ok(body_logs(BlockRef { number: header.number, hash: header.hash() }, &body, &receipts, filter))
 }
 
-/// The logs in the receipts of a block.
+/// The logs in the receipts of a block that a filter selects.
 pub(super) fn body_logs(
     block: BlockRef,
     body: &VerifiedBody,
@@ -78,7 +78,7 @@ pub(super) fn body_logs(
     found
 }
 
-/// A log in the receipts of a block.
+/// A log in the receipts of a block, with its position; [`FoundLog`] is the same without a borrow.
 pub(super) struct PlacedLog<'a> {
     pub(super) log: &'a Log,
     log_index: u64,
@@ -118,14 +118,15 @@ pub(super) fn each_log(
     }
 }
 
-/// The logs that a filter selects of a block.
+/// Number and size of the logs that a filter selects of a block.
 #[cfg(feature = "local")]
 #[derive(Clone, Copy, Default)]
 pub(super) struct LogWeight {
+    /// Number of logs.
     pub(super) logs: usize,
-    /// Their least bytes in JSON.
+    /// Least bytes in JSON of all logs.
     pub(super) bytes: usize,
-    /// The least bytes in JSON of the longest one.
+    /// Least bytes in JSON of the longest log.
     pub(super) longest: usize,
 }
 
@@ -228,6 +229,7 @@ pub fn range_logs(
 /// [`RangeStop::TooMany`].
 pub fn check_count(count: usize, from: u64, to: u64, at: u64) -> Result<(), RangeStop> {
     let free = from.saturating_add(FREE_LOG_BLOCKS.saturating_sub(1));
+    // A range may always be as long as `free`, however many logs it has.
     match count > MAX_LOGS && to > free {
         true => Err(RangeStop::TooMany { fits: (from, free.max(at.saturating_sub(1))) }),
         false => Ok(()),

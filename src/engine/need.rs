@@ -1,4 +1,4 @@
-//! Why a handler stops without a result.
+//! The results of look-ups in a view, and why a handler stops without a result.
 
 use super::Refusal;
 use crate::state::{Fact, Facts};

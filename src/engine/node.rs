@@ -1,4 +1,4 @@
-//! The interface between handlers that change a local chain and that chain.
+//! The interface between a local chain and the handlers that change it. Readers take a [`Snapshot`] instead.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::any::Any;
@@ -26,6 +26,7 @@ pub struct HostInput {
 #[derive(Debug, Clone, Copy)]
 struct HostInputReader {
     host_input: HostInput,
+    /// How many random values the message has taken.
     drawn: u64,
 }
 
@@ -40,18 +41,22 @@ impl HostInputReader {
 
     /// 32 unpredictable bytes, different at each call.
     fn random(&mut self) -> B256 {
+        // One message may need several values and gets the entropy only once.
         self.drawn = self.drawn.wrapping_add(1);
         keccak256([self.host_input.entropy.as_slice(), &self.drawn.to_be_bytes()].concat())
     }
 }
 
-/// The parts of a node beside its chain.
+/// The parts of a local node beside its chain.
 #[derive(Debug, Clone)]
 pub struct NodeParts {
     pub(super) filters: Filters,
+    /// The host's data for its own rows of the method table.
     pub(super) host: Option<Arc<dyn Any + Send + Sync>>,
+    /// The host's engine for tracers that are scripts.
     #[cfg(feature = "catalogue")]
     pub(super) scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
+    /// Name and version as `web3_clientVersion` returns them.
     pub(super) version: Arc<str>,
     host_input: HostInputReader,
 }
@@ -76,13 +81,13 @@ pub trait Snapshot: Send + Sync {
     /// The chain for one message; `now` is in seconds since 1970, `interrupt` tells when a run has used up its time.
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a>;
 
-    /// As [`Self::view`], as the asker sees it: one that is apart from others ([`Asker::is_isolated`]) sees no waiting
+    /// As [`Self::view`], with the part of the pool that the asker sees: an isolated asker ([`Asker::is_isolated`]) sees no waiting
     /// transactions of others, and no pending block.
     fn view_of<'a>(&'a self, _asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view(now, interrupt)
     }
 
-    /// As [`Self::view_of`], for an attempt ([`super::Policy::is_attempt`]).
+    /// As [`Self::view_of`], for a message that is only tried ([`super::Policy::is_attempt`]).
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view_of(asker, now, interrupt)
     }
@@ -100,6 +105,7 @@ pub trait LocalNode: Send {
 
     /// Sets time and randomness of the message that is answered next.
     fn begin(&mut self, host_input: HostInput) {
+        // Block states that the host did not take after the last message are dropped, so that they do not accumulate.
         self.take_block_states();
         self.parts_mut().host_input = HostInputReader::new(host_input);
     }
@@ -123,7 +129,7 @@ pub trait LocalNode: Send {
         &mut self.parts_mut().filters
     }
 
-    /// Sets the sender of the message that is answered next: its filters and waiting transactions belong to it.
+    /// Sets the asker of the message that is answered next: filters and waiting transactions that the message makes belong to it.
     fn ask_as(&mut self, owner: FilterOwner) {
         self.filters().ask_as(owner);
     }
@@ -141,7 +147,7 @@ pub trait LocalNode: Send {
     /// Sets the conditions that interrupt the mining or import of later blocks; before this call there are none.
     fn interrupt_by(&mut self, interrupts: Interrupts);
 
-    /// A copy of the present node. It shares its data, so it costs little. The host returns to it when a change
+    /// A copy of the present node, which shares the data and so costs little. The host continues with the copy when a change
     /// cannot be stored on disk.
     fn copy(&self) -> Box<dyn LocalNode>;
 

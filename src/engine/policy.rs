@@ -11,7 +11,7 @@ use crate::{consensus::Network, exec::CallPolicy};
 pub struct Policy<'a> {
     /// The network's parameters.
     pub network: &'a Network,
-    /// The client's name and version, five parts separated by `/`.
+    /// The client's name and version as `web3_clientVersion` returns them, five parts separated by `/`.
     pub version: &'a str,
     /// The limits and defaults of calls.
     pub calls: CallPolicy,
@@ -21,8 +21,8 @@ pub struct Policy<'a> {
     pub max_log_blocks: u64,
     /// Most blocks that one request for traces may cover.
     pub max_traced_blocks: u64,
-    /// Whether messages are only tried: a run that cannot be interrupted within a fraction of a millisecond counts as
-    /// interrupted.
+    /// Whether messages are only tried for a fraction of a millisecond, before they move to another thread. A run that cannot be
+    /// interrupted in that time counts as interrupted at once.
     pub is_attempt: bool,
     /// Tells whether the present run has used up its time.
     pub interrupt: &'a dyn Fn() -> bool,

@@ -12,11 +12,11 @@ use crate::types::{Asker, Transaction};
 pub struct WaitingTransaction<'a> {
     /// The hash of the transaction.
     pub hash: B256,
-    /// Its sender, from the signature or impersonated.
+    /// The sender: the account of the signature, or an impersonated one.
     pub sender: Address,
     /// The transaction.
     pub transaction: &'a Transaction,
-    /// The asker that has sent it; `None` for one that was in a block, which all have seen.
+    /// The asker that has sent the transaction; `None` for a transaction that was in a block, which all askers have seen.
     pub asker: Option<Asker>,
 }
 
@@ -31,7 +31,7 @@ pub enum PoolPart {
 
 /// The transactions that wait for a block.
 pub trait TransactionPool {
-    /// The transaction with this hash; `None` if the pool does not hold it.
+    /// The transaction with this hash; `None` if it does not wait in the pool.
     fn get(&self, hash: &B256) -> Option<WaitingTransaction<'_>>;
 
     /// Number of transactions in a part of the pool.
@@ -49,7 +49,7 @@ pub trait TransactionPool {
 pub struct Miner {
     /// The account that receives the fees.
     pub coinbase: Address,
-    /// Whether blocks are mined without requests.
+    /// Whether blocks are mined without a request to mine: for each transaction, or at intervals.
     pub active: bool,
     /// The gas price in wei that a transaction must offer now.
     pub price: U256,
@@ -68,15 +68,15 @@ pub trait Pool {
         Ok(None)
     }
 
-    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for a transaction that
-    /// was in a block, which all have seen.
+    /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` stands for a transaction that
+    /// was in a block, which all askers have seen.
     #[cfg(feature = "local")]
     fn shows_pool_of(&self, _asker: Option<Asker>) -> bool {
         true
     }
 
-    /// The nonce of an account's next transaction, given its nonce in the state: it counts transactions that wait in
-    /// the pool or were sent from here.
+    /// The nonce of an account's next transaction. `nonce` is the account's nonce in the head's state; transactions that wait in
+    /// the pool, or that a light client has sent to upstreams, raise it.
     fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
         self.pool().map_or(nonce, |pool| pool.next_nonce(sender, nonce))
     }
@@ -92,7 +92,7 @@ pub trait Pool {
     }
 }
 
-/// The transactions of a pool that an asker has sent, and those that were in a block.
+/// The part of a pool that an isolated asker sees: the transactions that it has sent, and those that were in a block.
 #[cfg(feature = "local")]
 pub(super) struct VisiblePool<'a> {
     pub(super) pool: &'a dyn TransactionPool,
@@ -101,8 +101,8 @@ pub(super) struct VisiblePool<'a> {
 
 #[cfg(feature = "local")]
 impl VisiblePool<'_> {
-    /// Whether the asker sees the transactions that `other` has sent. `None` is for a transaction that was in a block, which
-    /// all have seen.
+    /// Whether the asker sees the transactions that `other` has sent. `None` stands for a transaction that was in a block, which
+    /// all askers have seen.
     pub(super) fn shows(&self, other: Option<Asker>) -> bool {
         other.is_none_or(|other| other == self.asker)
     }
@@ -130,7 +130,8 @@ impl TransactionPool for VisiblePool<'_> {
 
     fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
         let mut next = state_nonce;
-        // A sender's transactions are visited by nonce.
+        // A sender's transactions are visited in the order of their nonces. One of another asker, which is not visible, ends
+        // the sequence.
         self.visit(PoolPart::Pending, &mut |waiting| {
             if waiting.sender == *sender && waiting.transaction.nonce.value() == U256::from(next) {
                 next = next.saturating_add(1);

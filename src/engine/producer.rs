@@ -1,4 +1,4 @@
-//! The additions of a node that makes blocks to the view of an executed chain.
+//! The interface between the view of an executed chain and a node that also makes blocks: its pool, miner and pending block.
 
 use alloc::sync::Arc;
 use core::fmt::Debug;
@@ -26,11 +26,11 @@ pub struct PendingBlock {
     pub receipts: Arc<VerifiedReceipts>,
     /// The uncles that the block lists.
     pub uncles: Arc<VerifiedUncles>,
-    /// The result of its execution; the receipts are taken out.
+    /// The result of executing the block, without receipts: they are in [`Self::receipts`].
     pub executed: ExecutedBlock,
 }
 
-/// A node that makes blocks, at one moment.
+/// A node that makes blocks, as one snapshot has it.
 pub trait BlockProducer: Debug + Send + Sync {
     /// Builds the block that would be mined on the head of the chain at a time in seconds since 1970; `None` if it
     /// cannot be built. Execution ends when `interrupt` returns `true`.

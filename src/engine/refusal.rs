@@ -1,4 +1,4 @@
-//! Why the engine refuses to answer rather than give an unproven answer.
+//! Why the engine refuses an answer that it cannot prove, or that exceeds a limit, with the message and code that the caller gets.
 
 use alloc::string::String;
 
@@ -50,7 +50,7 @@ pub enum Refusal {
     #[cfg(feature = "light")]
     #[error("Resource unavailable: {0}; ask other upstreams, or start from a checkpoint")]
     LowDatedWork(WeakReason),
-    /// Bitcoin does not support the chain, and the host asks for that.
+    /// Bitcoin does not support the chain, and the host requires its support.
     #[cfg(feature = "light")]
     #[error(
         "Resource unavailable: Bitcoin does not support the verified chain for sure (--min-bitcoin): {}: {}; ask again later, \
@@ -79,7 +79,7 @@ pub enum Refusal {
     #[cfg(feature = "light")]
     #[error("Resource unavailable: {0}")]
     Unproven(FactFailure),
-    /// No upstream gives the receipts of a block, one has no method for them, and executing the block again failed too.
+    /// No upstream gives the receipts of a block, an upstream has no method for them, and executing the block again failed too.
     #[cfg(all(feature = "light", feature = "local"))]
     #[error("Resource unavailable: {failure}; executing the block again: {}", bare(cause))]
     NoReceipts { failure: FactFailure, cause: alloc::boxed::Box<Refusal> },
@@ -90,15 +90,18 @@ pub enum Refusal {
          this one; ask about its block, or add a JSON-RPC upstream"
     )]
     NotInNewestBlocks { blocks: u64 },
+    /// The block in which an upstream placed a transaction does not contain it.
     #[error(
         "Resource unavailable: an upstream reported transaction {transaction} in {block}, which does not contain it; ask other upstreams"
     )]
     Misplaced { transaction: B256, block: BlockRef },
+    /// The block in which an upstream placed a transaction is older than the verified headers.
     #[error(
         "Resource unavailable: transaction {transaction} was reported in block {number}, older than block {lowest}, \
          the oldest one known here; ask other upstreams, or start from an older checkpoint"
     )]
     PlacedTooOld { transaction: B256, number: u64, lowest: u64 },
+    /// The block in which an upstream placed a transaction has left the chain, or never was on it.
     #[error(
         "Resource unavailable: transaction {transaction} was reported in {block}, which is not on the verified \
          chain; ask again"
@@ -120,12 +123,13 @@ pub enum Refusal {
         "Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time"
     )]
     TooManyBytes { max: usize },
+    /// The trie nodes of a call or block are more than one answer may have.
     #[error("Limit exceeded: the witness has more than {max} bytes")]
     WitnessTooLarge { max: usize },
     /// A local chain does not have the data that the answer needs: its state is older than the history kept.
     #[error("Resource unavailable: not held by this chain: {}", list(.0))]
     NotHeld(Facts),
-    /// State roots before the Unitrie (RSKIP-126) commit to a trie of which no node serves proofs any more.
+    /// State roots before the Unitrie (RSKIP-126) commit to an older trie, of which no full node serves proofs any more.
     #[error("state proofs unavailable: block {number} is older than the Unitrie (RSKIP-126)")]
     NoStateProofs { number: u64 },
     /// The block is older than the checkpoint or the oldest header kept.
@@ -154,7 +158,7 @@ pub enum Refusal {
          when it stops; ask about an older block, or lower that setting"
     )]
     StateNotStored { number: u64 },
-    /// The store of the host's own node has the root of a state, and gives not all nodes below it.
+    /// The store of the host's own node has the root of a state, and lacks a node below it.
     #[error(
         "Resource unavailable: the node's store does not give {hash} of the state of block {number}: {fault}"
     )]
@@ -228,14 +232,14 @@ pub enum Refusal {
     CorruptState(StateError),
 }
 
-/// The text of a refusal without the words that name its code.
+/// The text of a refusal without the leading words that stand for its code, for use inside another refusal.
 #[cfg(all(feature = "light", feature = "local"))]
 fn bare(refusal: &Refusal) -> String {
     let text = alloc::format!("{refusal}");
     text.strip_prefix("Resource unavailable: ").map(Into::into).unwrap_or(text)
 }
 
-/// Advice where too few Bitcoin blocks stand behind a block.
+/// The advice of [`Refusal::FewBitcoinBlocks`].
 #[cfg(feature = "light")]
 fn newest_to_ask(newest: Option<u64>) -> String {
     match newest {
@@ -244,14 +248,14 @@ fn newest_to_ask(newest: Option<u64>) -> String {
     }
 }
 
-/// The names of the first facts.
+/// The names of the first three facts, which keeps an error message short.
 fn list(facts: &Facts) -> String {
     let names: alloc::vec::Vec<_> = facts.iter().take(3).map(|fact| alloc::format!("{fact}")).collect();
     names.join(", ")
 }
 
 impl Refusal {
-    /// Whether no upstream gives a proof, so that an answer without one is all that can be had.
+    /// Whether no upstream gives a proof, so that only an unproven answer is possible, where the host allows those.
     #[cfg(feature = "light")]
     pub(crate) fn lacks_proof(&self) -> bool {
         #[cfg(feature = "local")]
@@ -261,7 +265,8 @@ impl Refusal {
         matches!(self, Self::Unproven(_) | Self::NoStateProofs { .. })
     }
 
-    /// Adds that no upstream gives the receipts for which a block was executed. Limits and time stand for themselves.
+    /// The refusal of receipts for which a block was executed and failed with `self`: `failure` says why no upstream gives them.
+    /// Refusals about limits or time stay as they are.
     #[cfg(all(feature = "light", feature = "local"))]
     pub(crate) fn of_execution(self, failure: &FactFailure) -> Self {
         match self.code() {
@@ -272,7 +277,7 @@ impl Refusal {
         }
     }
 
-    /// Why a block that was executed again shows nothing.
+    /// The refusal of data for which a block was executed again and failed.
     #[cfg(feature = "local")]
     pub(crate) fn of_replay(header: &BlockHeader, error: BlockError) -> Self {
         match error {

@@ -11,7 +11,7 @@ use crate::{
     trie::WalkError,
 };
 
-/// The state after each block of a chain, and what runs on it. Everything that it returns is proven.
+/// The state after each block of a chain, and the executions that run on it. All results are proven.
 pub trait State {
     /// The state after a block. Reading a key that is not proven fails with that key.
     ///
@@ -19,7 +19,7 @@ pub trait State {
     /// Refused for blocks without provable state.
     fn state<'a>(&'a self, header: &BlockHeader) -> ViewResult<Box<dyn StateReader + 'a>>;
 
-    /// Root of the state that [`Self::state`] reads. It is the header's, unless the state was changed directly on a
+    /// Root of the state that [`Self::state`] reads: the header's, unless the state was changed directly on a
     /// development chain.
     fn state_root(&self, header: &BlockHeader) -> B256 {
         header.state_root
@@ -31,8 +31,8 @@ pub trait State {
         None
     }
 
-    /// The state before the transaction of a block at this index, which follows those before it; after the block, if the
-    /// index is above the last one.
+    /// The state before the transaction of a block at this index, after the transactions before it; the state after the block, if
+    /// the index is above the last one.
     ///
     /// # Errors
     /// Refused if this chain executes no blocks, or the parent's state is not kept.
@@ -41,15 +41,16 @@ pub trait State {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
     }
 
-    /// Whether all nodes of the state after a block can be had.
+    /// Succeeds if proofs can be made from the state after a block, because all its nodes are available.
     ///
     /// # Errors
-    /// Refused on a chain that begins on a block of another network, of whose state it has only what was read.
+    /// Refused on a chain that begins on a block of another network: it has only those nodes of that network's state that were
+    /// read.
     fn provable(&self, _header: &BlockHeader) -> ViewResult<()> {
         Ok(())
     }
 
-    /// The path of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
+    /// The proof of a key in the state after a block: the trie nodes, root first, to the key or to where it would be.
     ///
     /// # Errors
     /// A node is missing; [`Self::state`] names the missing key, which can be fetched.
@@ -58,12 +59,12 @@ pub trait State {
     /// Hash of the node at a key of the state after a block, if there is one.
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
 
-    /// The analysed code that calls on this chain share, if any is kept.
+    /// The cache of analysed code that calls on this chain share, if there is one.
     fn codes(&self) -> Option<&dyn CodeCache> {
         None
     }
 
-    /// The environment of the block after this one, as its transactions would see it.
+    /// The environment (number, time and so on) that transactions of the next block would see.
     fn next_environment(&self, header: &BlockHeader) -> BlockEnvironment {
         next_environment(header)
     }
@@ -77,7 +78,7 @@ pub trait State {
     }
 }
 
-/// The environment of the block after this one, if its miner changes nothing but the height and the time.
+/// The environment of the next block, if its miner changes nothing but the height and the time.
 pub(super) fn next_environment(header: &BlockHeader) -> BlockEnvironment {
     let mut next = BlockEnvironment::from(header.header());
     next.number = next.number.saturating_add(1);

@@ -1,4 +1,4 @@
-//! The interface between handlers and the code that holds the chain.
+//! What a handler reads: the interface that a light client and an executed chain implement.
 
 use alloc::{string::String, vec::Vec};
 
@@ -16,7 +16,7 @@ pub struct SyncProgress {
     pub highest: u64,
 }
 
-/// The data that handlers read: a chain at one head, its state and pool, and the condition of the client itself.
+/// The data that handlers read: a chain at one head, its state and pool, and the status of the client itself.
 pub trait View: Chain + State + Pool {
     /// The progress of synchronization, or `None` if the head is current.
     fn syncing(&self) -> Option<SyncProgress> {
@@ -39,8 +39,8 @@ pub trait View: Chain + State + Pool {
         None
     }
 
-    /// The last events, in order; `None` on a view that records no events, such as a light client's. Filters then
-    /// compare the chain with the blocks that they have reported.
+    /// The last events, in order; `None` on a view that records no events, such as a light client's, whose filters compare the
+    /// chain with the blocks that they have reported.
     #[cfg(feature = "local")]
     fn events(&self) -> Option<&crate::local::Events> {
         None

@@ -1,6 +1,5 @@
-//! Values that calls have computed from proven nodes: accounts as the state under a root has them, slots below an
-//! account's node, and analysed code. It depends on nothing but the root or the hash that it is found by, so that it
-//! stays true as long as it is kept.
+//! Values that calls have computed from proven trie nodes: accounts below a state root, slots below an account's storage node, and
+//! analysed code. Each value follows from the hash of its root, node or code alone, so it never becomes wrong.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -23,8 +22,11 @@ const MAX_CODE_BYTES: usize = 0x6000;
 /// Accounts, slots and codes, oldest first. The lists are short: a look-up takes less time than one step of the trie.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallCache {
+    /// Accounts by address and state root.
     accounts: Vec<(Address, B256, Arc<ReadAccount>)>,
+    /// Values of slots by slot and hash of the node below which it was found.
     slots: Vec<(U256, B256, Bytes)>,
+    /// Analysed codes by code hash.
     codes: Vec<(B256, ReadyCode)>,
 }
 
@@ -33,50 +35,54 @@ impl CallCache {
         self.accounts.is_empty() && self.slots.is_empty() && self.codes.is_empty()
     }
 
-    /// Takes over what another one has.
+    /// Takes over the values of another cache.
     pub(crate) fn absorb(&mut self, other: Self) {
-        other.accounts.into_iter().for_each(|(address, root, account)| self.put(address, root, account));
+        other
+            .accounts
+            .into_iter()
+            .for_each(|(address, root, account)| self.put_account(address, root, account));
         other.slots.into_iter().for_each(|(slot, node, value)| self.put_slot(node, slot, value));
         other.codes.into_iter().for_each(|(hash, code)| self.put_code(hash, code));
     }
 
     pub(super) fn account(&self, root: &B256, address: &Address) -> Option<Arc<ReadAccount>> {
         let mut newest = self.accounts.iter().rev();
-        newest.find(|(of, at, _)| of == address && at == root).map(|(.., account)| account.clone())
+        newest.find(|(own, below, _)| own == address && below == root).map(|(.., account)| account.clone())
     }
 
     pub(super) fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes> {
         let mut newest = self.slots.iter().rev();
-        newest.find(|(of, below, _)| of == slot && below == node).map(|(.., value)| value.clone())
+        newest.find(|(own, below, _)| own == slot && below == node).map(|(.., value)| value.clone())
     }
 
     pub(super) fn code(&self, hash: &B256) -> Option<ReadyCode> {
-        self.codes.iter().find(|(of, _)| of == hash).map(|(_, code)| code.clone())
+        self.codes.iter().find(|(own, _)| own == hash).map(|(_, code)| code.clone())
     }
 
-    pub(super) fn put(&mut self, address: Address, root: B256, account: Arc<ReadAccount>) {
+    pub(super) fn put_account(&mut self, address: Address, root: B256, account: Arc<ReadAccount>) {
         if self.account(&root, &address).is_none() {
-            make_room(&mut self.accounts, MAX_ACCOUNTS);
+            drop_oldest(&mut self.accounts, MAX_ACCOUNTS);
             self.accounts.push((address, root, account));
         }
     }
 
     pub(super) fn put_slot(&mut self, node: B256, slot: U256, value: Bytes) {
         if self.slot(&node, &slot).is_none() {
-            make_room(&mut self.slots, MAX_SLOTS);
+            drop_oldest(&mut self.slots, MAX_SLOTS);
             self.slots.push((slot, node, value));
         }
     }
 
     pub(super) fn put_code(&mut self, hash: B256, code: ReadyCode) {
         if self.code(&hash).is_none() && code.size() <= MAX_CODE_BYTES {
-            make_room(&mut self.codes, MAX_CODES);
+            drop_oldest(&mut self.codes, MAX_CODES);
             self.codes.push((hash, code));
         }
     }
 }
 
-fn make_room<T>(list: &mut Vec<T>, most: usize) {
+/// Drops the oldest entry of a list that has `most` entries.
+fn drop_oldest<T>(list: &mut Vec<T>, most: usize) {
     if list.len() >= most {
         list.remove(0);
     }

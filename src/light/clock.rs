@@ -3,9 +3,9 @@
 /// A moment on both clocks of the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
-    /// Wall clock, in seconds since 1970. Header times are compared with it. It may be wrong.
+    /// Wall clock, in seconds since 1970, for comparisons with the times of headers. The operator may have set it wrong.
     pub unix: u64,
-    /// Monotonic clock, in milliseconds from any start. Pauses and rates use it.
+    /// Monotonic clock, in milliseconds from any start, for pauses and rates.
     pub millis: u64,
 }
 

@@ -1,25 +1,25 @@
-//! Connects blocks that are requested by hash and are not on the held chain, or refuses them.
+//! Connects blocks that are requested by hash to the pinned chain, or refuses them.
 //!
-//! A header states its own difficulty, so its proof of work alone proves nothing. It is verified by all header rules as
-//! a descendant of verified headers, or as an ancestor that their hashes commit to.
+//! A header states its own difficulty, so its proof of work alone proves nothing. A block off the chain is verified by all header
+//! rules as a descendant of verified headers, or as an ancestor that their hashes commit to.
 
 use alloc::{format, vec::Vec};
 
 use super::{fact_store::KnownFacts, pinned_head::PinnedHead, upstream_fetch::Cause};
 use crate::types::{B256, SealedHeader};
 
-/// Most headers from the held chain to a block requested by hash, including the block. Each costs a request; real forks
+/// Most headers from the pinned chain to a block requested by hash, including the block. Each costs a request; real branches
 /// are a few blocks long, and uncles reach 7 generations back.
 pub const MAX_BRANCH: usize = 16;
 
-/// Whether a block is connected to the held chain.
+/// Whether a block is connected to the pinned chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConnectOutcome {
-    /// The chain holds the block.
+    /// The chain has the block, or the host's own node is trusted for it.
     Held,
     /// The header with this hash must be fetched first.
     Needs(B256),
-    /// The block does not lead to the held chain, or breaks a rule.
+    /// The block does not lead to the pinned chain, or breaks a rule.
     Refused(Cause),
 }
 
@@ -39,6 +39,7 @@ impl PinnedHead {
                 // The host's own node is trusted below the start.
                 return ConnectOutcome::Held;
             }
+            // An ancestor to which the hash of a verified header commits needs no branch, and the loop ends.
             if chain.add_ancestor(header) {
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::consensus::ChainError;
 pub struct SyncFault {
     /// Height of the block.
     pub number: u64,
-    /// Why synchronization stopped.
+    /// The reason.
     pub cause: SyncCause,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for SyncFault {
 }
 
 impl SyncFault {
-    /// The fault without what an upstream, or a library about its connection, wrote.
+    /// The fault without the texts of the upstream and of libraries, for pages of another origin.
     pub(super) fn redacted(self) -> Self {
         const INSTEAD: &str = "the client's log has the reason";
         let cause = match self.cause {
@@ -52,14 +52,16 @@ pub enum SyncCause {
     /// The request failed.
     #[error(transparent)]
     Call(#[from] RequestFailure),
+    /// The response is `null`, or there is none for this block.
     #[error("the upstream did not return this block")]
     Missing,
+    /// The response to `eth_blockNumber` is not a number.
     #[error("eth_blockNumber did not return a number")]
     BadHeight,
     /// The response does not decode as a header.
     #[error("{0}")]
     Decode(String),
-    /// The response decodes, but hashes differently. JSON may omit header fields, so the upstream may be honest.
+    /// The response decodes as a header with another hash than it states. JSON may omit header fields, so the upstream may be honest.
     #[error("{0} (the JSON form hides part of a header, and the upstream did not return the raw form)")]
     Hidden(String),
     /// The response is another block than the requested one.
@@ -71,8 +73,10 @@ pub enum SyncCause {
     /// The headers do not link to any verified header down to the checkpoint.
     #[error("no link to a verified header: the upstream follows another chain, or withholds part of it")]
     Unlinked,
+    /// Where no checkpoint is trusted, the upstream's chain shows too little work to start from.
     #[error("cannot start by work from this upstream's chain: {0}")]
     TooLittleWork(String),
+    /// A list of uncles does not match the header that commits to it.
     #[error("{0}")]
     Uncles(String),
     /// Responses to requests for facts failed verification repeatedly.
@@ -81,7 +85,7 @@ pub enum SyncCause {
 }
 
 impl SyncCause {
-    /// Whether the upstream is provably wrong, whichever chain it follows and whatever data it keeps.
+    /// Whether no honest upstream gives such a response, whichever chain it follows and whatever data it keeps.
     pub fn is_lie(&self) -> bool {
         match self {
             Self::Header(error) => error.is_misbehaviour(),

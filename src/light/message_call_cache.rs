@@ -1,4 +1,4 @@
-//! The memory of what calls have computed, as the calls of one message use it.
+//! The call cache as the calls of one message use it: they read the values of earlier messages, and add values for later ones.
 
 use alloc::sync::Arc;
 use core::{cell::RefCell, fmt};
@@ -11,9 +11,10 @@ use crate::{
     state::{AccountCache, ReadAccount},
 };
 
-/// The cached values for a message's calls, and those that the calls add for later ones.
+/// The cached values for a message's calls.
 pub(crate) struct MessageCallCache<'a> {
     known: KnownFacts<'a>,
+    /// The values that the calls of this message have computed.
     new: RefCell<CallCache>,
 }
 
@@ -22,6 +23,7 @@ impl<'a> MessageCallCache<'a> {
         Self { known, new: RefCell::default() }
     }
 
+    /// The values that the calls of this message have computed.
     pub(crate) fn into_new(self) -> CallCache {
         self.new.into_inner()
     }
@@ -40,7 +42,7 @@ impl AccountCache for MessageCallCache<'_> {
     }
 
     fn keep(&self, root: B256, address: Address, account: ReadAccount) {
-        self.new.borrow_mut().put(address, root, Arc::new(account));
+        self.new.borrow_mut().put_account(address, root, Arc::new(account));
     }
 
     fn slot(&self, node: &B256, slot: &U256) -> Option<Bytes> {

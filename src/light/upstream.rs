@@ -1,7 +1,7 @@
 //! The client side of JSON-RPC: encodes batches of requests to an upstream and decodes its responses, which are
 //! hostile.
 //!
-//! Hosts move the bytes; only this file encodes and decodes them. The results are still unproven.
+//! Hosts move the bytes; only this file encodes and decodes them. The results are not proven here but in `prove`.
 
 use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
 
@@ -52,42 +52,46 @@ pub enum RequestFailure {
         /// Seconds, as in `Retry-After`.
         seconds: Option<u64>,
     },
-    /// The host has no room in memory for the response, and did not read it. Another one that it holds may give its room
-    /// back.
+    /// The host did not read the response, because other responses use all the memory that it allows for them. Some of it is free
+    /// once those are processed.
     #[error("no response: other responses take up the memory for them; ask for less at once, or again")]
     NoRoom,
+    /// A recording that is replayed has no response to the request.
     #[error("not recorded")]
     NotRecorded,
-    /// The upstream gave no response, which for this kind of source may mean that it lacks what was asked for. Hosts say
-    /// so of requests of callers only, who can name anything. The text is the reason.
+    /// The upstream gave no response. For this kind of source, such as a peer, that may mean that it does not have the data. Hosts
+    /// report this only for requests that follow from callers' messages, because callers can name data that does not exist. The
+    /// text is the reason.
     #[error("no response: {0}")]
     NotHeld(String),
-    /// The host did not send the request, because of what it knows of the upstream or of the caller. The text is the reason.
+    /// The host did not send the request, because of a limit or a failure that it knows of. The text is the reason.
     #[error("not sent: {0}")]
     Unasked(String),
     /// The upstream responded with bytes that no honest one sends for this request, such as a header with another hash
-    /// than the one that was asked for. Hosts say so only of sources that prove who they are, and check what they send
-    /// before it takes the form of a result. The text is the evidence.
+    /// than the requested one. Hosts report this only of sources that prove their identity, and whose responses they check
+    /// before they turn them into results. The text is the evidence.
     #[error("false response: {0}")]
     False(String),
 }
 
-/// Longest error text that is kept from an upstream, in characters: that of a light client names its own upstream's error.
+/// Longest error text that is kept from an upstream, in characters. An upstream that is a light client quotes the error of its
+/// own upstream, which takes more than a short sentence.
 pub const MAX_ERROR_TEXT: usize = 320;
 
 impl RequestFailure {
-    /// Why there is no response at all, if that is so. A silent upstream has said nothing right or wrong.
+    /// The failure, if it means that no response arrived at all. Such an upstream has neither kept nor broken a rule.
     pub(super) fn of_silence(response: &UpstreamResponse) -> Option<&Self> {
-        let silent = |failure: &&Self| {
+        let is_silence = |failure: &&Self| {
             matches!(
                 failure,
                 Self::Transport(_) | Self::Busy { .. } | Self::NoRoom | Self::NotHeld(_) | Self::Unasked(_)
             )
         };
-        response.as_ref().err().filter(silent)
+        response.as_ref().err().filter(is_silence)
     }
 
-    /// Why nothing else of an exchange counts, if that is so: the upstream was silent, or sent what no honest one sends.
+    /// The failure, if the other responses of the same exchange do not count either: the upstream was silent, or sent bytes that no
+    /// honest one sends.
     pub(super) fn of_exchange(response: &UpstreamResponse) -> Option<&Self> {
         let lie = || response.as_ref().err().filter(|failure| matches!(failure, Self::False(_)));
         Self::of_silence(response).or_else(lie)
@@ -122,16 +126,16 @@ pub struct RawResponse<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    result: Present<'a>,
+    result: ResultMember<'a>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
 }
 
-/// Distinguishes a missing `result` from `"result":null`.
+/// Distinguishes a missing `result` from `"result":null`, which serde would both read as `None`.
 #[derive(Debug, Default)]
-struct Present<'a>(Option<&'a RawValue>);
+struct ResultMember<'a>(Option<&'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Present<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ResultMember<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&RawValue>::deserialize(deserializer).map(|raw| Self(Some(raw)))
     }
@@ -197,7 +201,8 @@ pub enum ResponseSubject {
     Nothing,
 }
 
-/// The members of a message that tell what it is about. Repeated members make it unreadable.
+/// The members of a message that tell its subject. Serde rejects a message that repeats one of them; `_result` and `_error` are read
+/// for that alone.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(default, borrow)]
@@ -255,9 +260,9 @@ const NOT_A_RESPONSE: RequestFailure =
 pub type OnResponse<'p, 'a> = &'p mut dyn FnMut(usize, RawResponse<'a>);
 
 /// Decodes the responses to `count` requests, whose ids count up from `first_id`, and passes each to `put` with the
-/// index of its request. They may come in any order. Members that are not responses to these requests are skipped, and
-/// so is everything after `count` members. Returns the response if an upstream gives a single one for a whole batch,
-/// which refuses the batch.
+/// index of its request. Responses may come in any order. Members that are not responses to these requests are skipped, and
+/// so is everything after `count` members. Returns a response only if an upstream sends a single one instead of a batch, with
+/// which it refuses the whole batch.
 ///
 /// # Errors
 /// [`RequestFailure::Malformed`]: the bytes are neither a response nor an array.
@@ -269,7 +274,7 @@ pub fn read_batch<'a>(
 ) -> Result<Option<RawResponse<'a>>, RequestFailure> {
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| NOT_A_RESPONSE)?;
     let text = raw.get();
-    let mut place = |response: RawResponse<'a>| {
+    let mut put_by_id = |response: RawResponse<'a>| {
         let index = match response.id() {
             Some(id) => id.checked_sub(first_id).and_then(|index| usize::try_from(index).ok()),
             // Some servers respond without the id to a request that they cannot read.
@@ -283,7 +288,8 @@ pub fn read_batch<'a>(
     if text.starts_with('[') {
         let mut left = count;
         let read = for_each_member(text, &mut |member| {
-            let _ = RawResponse::read(member.get()).map(&mut place);
+            // A member that is not a response is skipped.
+            let _ = RawResponse::read(member.get()).map(&mut put_by_id);
             left = left.saturating_sub(1);
             left > 0
         });
@@ -293,7 +299,7 @@ pub fn read_batch<'a>(
     if count > 1 {
         return Ok(Some(response));
     }
-    place(response);
+    put_by_id(response);
     Ok(None)
 }
 
@@ -314,6 +320,7 @@ pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<UpstreamRe
 /// The failure of a request that a batch has no response to.
 pub const NO_RESPONSE: RequestFailure = RequestFailure::Malformed("no response with this id");
 
+/// An upstream's text without control characters, cut to [`MAX_ERROR_TEXT`].
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect()
 }

@@ -1,8 +1,8 @@
 //! Reports of a filter of an executed chain: the chain's own events since the last poll. What comes and goes between
 //! two polls is reported too.
 //!
-//! Each function returns what one answer can hold; `next` becomes the number of the first event that is left. `None` stands
-//! for events that were not reported yet and are not kept any more.
+//! Each function returns as much as one answer can carry, and sets `next` to the number of the first event that is left for the
+//! next poll. It returns `None` if the chain has already dropped events that were not reported.
 
 use alloc::vec::Vec;
 
@@ -22,10 +22,10 @@ use crate::{
 
 /// Most headers of one poll: a header takes a few kilobytes of JSON, and an answer is limited to 10 MiB.
 const MAX_HEADS: usize = 1_000;
-/// Most hashes of one poll.
+/// Most hashes of one poll: 69 bytes of JSON each, 7 MB together.
 const MAX_HASHES: usize = 100_000;
 
-/// Passes the events from `*next` on to `take`, until `take` returns that there is no room for the event.
+/// Passes the events from `*next` on to `take`, until `take` returns `false` because the answer is full. That event is the next one.
 fn pass(next: &mut u64, events: &Events, mut take: impl FnMut(&ChainEvent) -> bool) -> Option<()> {
     for (number, event) in events.since(*next)? {
         *next = number;
@@ -37,18 +37,20 @@ fn pass(next: &mut u64, events: &Events, mut take: impl FnMut(&ChainEvent) -> bo
     Some(())
 }
 
+/// The headers of blocks that joined the chain.
 pub(super) fn heads(next: &mut u64, events: &Events) -> Option<Vec<BlockHeader>> {
     let mut heads = Vec::new();
     pass(next, events, |event| {
-        let has_room = heads.len() < MAX_HEADS;
-        if let (true, ChainEvent::Connected(block)) = (has_room, event) {
+        let fits = heads.len() < MAX_HEADS;
+        if let (true, ChainEvent::Connected(block)) = (fits, event) {
             heads.push((&block.header).into());
         }
-        has_room
+        fits
     })?;
     Some(heads)
 }
 
+/// The hashes of blocks that joined the chain.
 pub(super) fn blocks(next: &mut u64, events: &Events) -> Option<Vec<B256>> {
     hashes(next, events, |event| match event {
         ChainEvent::Connected(block) => Some(block.header.hash()),
@@ -64,18 +66,19 @@ pub(super) fn pending(next: &mut u64, events: &Events, pool: &dyn Pool) -> Optio
     })
 }
 
+/// The hashes that `of` gives for events.
 fn hashes(next: &mut u64, events: &Events, of: impl Fn(&ChainEvent) -> Option<B256>) -> Option<Vec<B256>> {
     let mut hashes = Vec::new();
     pass(next, events, |event| {
-        let has_room = hashes.len() < MAX_HASHES;
-        hashes.extend(of(event).filter(|_| has_room));
-        has_room
+        let fits = hashes.len() < MAX_HASHES;
+        hashes.extend(of(event).filter(|_| fits));
+        fits
     })?;
     Some(hashes)
 }
 
-/// The selected logs of blocks that joined or left the chain. Those of one block are reported together; at least one block
-/// is.
+/// The logs that `select` gives of blocks that joined or left the chain, each with whether its block has left. The logs of one
+/// block are reported together, so that those of the first block may exceed the limits.
 pub(super) fn logs(
     next: &mut u64,
     events: &Events,
@@ -87,6 +90,7 @@ pub(super) fn logs(
         let (ChainEvent::Connected(block) | ChainEvent::Removed(block)) = event else { return true };
         let found = select(block);
         bytes = found.iter().map(|found| json_bytes(&found.log)).fold(bytes, usize::saturating_add);
+        // `json_bytes` is a lower bound, so half of the limit leaves space for what it does not count.
         let full = bytes > MAX_LOG_BYTES / 2 || logs.len().saturating_add(found.len()) > MAX_LOGS;
         if full && !logs.is_empty() {
             return false;

@@ -14,24 +14,25 @@ use super::{
 };
 use crate::types::Asker;
 
-/// A filter on its way to another host: what it watches, and what it has reported.
+/// A filter on its way to another host: what it selects, and what it has reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFilter {
-    /// The asker that has made it.
+    /// The asker that has made the filter.
     pub asker: Asker,
-    /// The rights that its asker had then ([`FilterOwner::rights`](super::FilterOwner::rights)).
+    /// The asker's rights when it made the filter ([`FilterOwner::rights`](super::FilterOwner::rights)).
     pub rights: u64,
-    /// Whether there was no poll yet.
+    /// Whether the filter was never polled.
     pub fresh: bool,
     /// What the filter selects.
     pub spec: FilterSpec,
-    /// The blocks that it has reported last, oldest first.
+    /// The blocks that the filter has reported last, oldest first.
     pub reported: Vec<ReportedBlock>,
-    /// The pending transactions that it is to report, oldest first.
+    /// Hashes of the pending transactions that the next poll reports, oldest first.
     pub pending: Vec<B256>,
 }
 
 impl ExportedFilter {
+    /// `None` for the kinds that only subscriptions have, which stay with their connection.
     fn of(filter: &InstalledFilter) -> Option<Self> {
         let reported = |reported_to: &ReportedUpTo| match reported_to {
             #[cfg(feature = "local")]
@@ -63,7 +64,8 @@ impl ExportedFilter {
         })
     }
 
-    fn filter(mut self, id: u128, now: u64) -> Option<InstalledFilter> {
+    /// The filter as this host installs it. `None` for the kinds that only subscriptions have.
+    fn install(mut self, id: u128, now: u64) -> Option<InstalledFilter> {
         let reported_to = ReportedUpTo::Blocks(ReportedBlocks(self.reported));
         let kind = match self.spec {
             FilterSpec::Logs { filter, from, to } => FilterKind::Logs(Logs { filter, from, to, reported_to }),
@@ -92,25 +94,25 @@ impl ExportedFilter {
 }
 
 impl Filters {
-    /// A filter for another host. It stays here, too, until [`Self::forget`]. `None` if it does not exist, or if it is a
-    /// subscription, which stays with its connection.
+    /// A filter for another host. This host keeps the filter, too, until [`Self::forget`]. `None` if there is no filter with this
+    /// id, or if it is a subscription, which stays with its connection.
     pub fn export(&self, id: u128) -> Option<ExportedFilter> {
         let filter = self.installed.iter().find(|filter| filter.id == id && filter.subscription.is_none())?;
         ExportedFilter::of(filter)
     }
 
-    /// Takes over a filter from another host, in place of what was known of it here, as if it had been polled at `now`
-    /// (seconds since 1970): the clocks of two hosts may differ. Other filters give way as for a new one. If there is no
-    /// room, or if it watches what only subscriptions do, it does not exist here.
+    /// Takes over a filter from another host, and replaces an older copy of it, as if it had been polled at `now`
+    /// (seconds since 1970): the clocks of two hosts may differ. Other filters are dropped as for a new one. The filter is
+    /// discarded if it exceeds a limit, or if only subscriptions have its kind.
     pub fn import(&mut self, id: u128, filter: ExportedFilter, now: u64) {
         self.forget(id);
-        let Some(filter) = filter.filter(id, now) else { return };
+        let Some(filter) = filter.install(id, now) else { return };
         if make_room(&mut self.installed, filter.asker, 1, filter.bytes).is_ok() {
             self.installed.push(filter);
         }
     }
 
-    /// Removes what this host knows of a filter, because another host may answer its next poll.
+    /// Removes this host's copy of a filter, because another host may answer the next poll. Subscriptions stay.
     pub fn forget(&mut self, id: u128) {
         self.installed.retain(|filter| filter.id != id || filter.subscription.is_some());
     }

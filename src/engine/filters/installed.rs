@@ -1,4 +1,4 @@
-//! One filter or subscription, and whose it is.
+//! One filter or subscription, with its owner.
 
 #[cfg(feature = "light")]
 use alloy_primitives::B256;
@@ -28,34 +28,40 @@ pub struct FilterOwner {
     pub connection: u64,
     /// Most subscriptions that the connection may have.
     pub subscriptions: usize,
-    /// Stands for what the asker may ask about. Filters that an API key made with other rights do not exist for it.
+    /// A number that the host gives to the rights of the asker: equal numbers are equal rights. An asker that is apart from others
+    /// does not find filters that it made with other rights.
     pub rights: u64,
 }
 
 impl FilterOwner {
+    /// Whether the owner may poll and remove a filter: its own, or any if neither asker is apart from others.
     pub(super) fn owns(&self, filter: &InstalledFilter) -> bool {
-        // A page without an origin of its own may poll over several connections. No other page can guess the id.
-        let nameless = [filter.asker, self.asker].iter().all(Asker::has_opaque_origin);
-        let asker = filter.asker == self.asker || nameless && filter.asker.number == self.asker.number;
-        let same = asker && filter.rights == self.rights;
-        same || !(filter.asker.is_isolated() || self.asker.is_isolated())
+        // A page with an opaque origin is another asker on each of its connections, and may poll over several of them. No
+        // other page can guess the id.
+        let both_opaque = [filter.asker, self.asker].iter().all(Asker::has_opaque_origin);
+        let same_asker =
+            filter.asker == self.asker || both_opaque && filter.asker.number == self.asker.number;
+        let is_own = same_asker && filter.rights == self.rights;
+        is_own || !(filter.asker.is_isolated() || self.asker.is_isolated())
     }
 }
 
+/// A filter or subscription as the engine polls it.
 #[derive(Debug, Clone)]
 pub(super) struct InstalledFilter {
     pub(super) id: u128,
     pub(super) kind: FilterKind,
-    /// Whether there was no poll yet.
+    /// Whether the first poll is still to come, which reports the whole range of a log filter. Never for a subscription.
     pub(super) fresh: bool,
-    /// Time of the last poll, in seconds since 1970.
+    /// Time of the last poll, or of the installation, in seconds since 1970.
     pub(super) polled: u64,
-    /// Number of the connection, if this is a subscription. Its host polls it and sends only what is new.
+    /// Number of the connection, if this is a subscription. The host polls a subscription and sends only what is new.
     pub(super) subscription: Option<u64>,
+    /// The asker that has made the filter.
     pub(super) asker: Asker,
-    /// The asker's rights at that time.
+    /// The asker's rights when it made the filter ([`FilterOwner::rights`]).
     pub(super) rights: u64,
-    /// Its memory in bytes, approximately.
+    /// The memory of the filter in bytes, approximately.
     pub(super) bytes: usize,
 }
 
@@ -83,7 +89,7 @@ impl InstalledFilter {
         Ok(filter)
     }
 
-    /// Whether the filter is still kept at `now` (seconds since 1970).
+    /// Whether the filter was polled recently enough at `now` (seconds since 1970).
     pub(super) fn is_alive(&self, now: u64) -> bool {
         let idle = if self.subscription.is_some() { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
         now.saturating_sub(self.polled) <= idle
@@ -103,7 +109,7 @@ impl InstalledFilter {
         self.kind.changes(view, poll)
     }
 
-    /// Notes that a transaction is pending, if the filter watches those.
+    /// Notes that a transaction is pending, if the filter reports pending transactions.
     #[cfg(feature = "light")]
     pub(super) fn add_pending(&mut self, transaction: B256) {
         if let FilterKind::Pending(pending) = &mut self.kind {

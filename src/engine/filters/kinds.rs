@@ -1,4 +1,4 @@
-//! The kinds of filters: what each watches, and which blocks it has reported.
+//! The kinds of filters: what each selects, and which blocks it has reported.
 
 use alloc::vec::Vec;
 
@@ -19,15 +19,16 @@ use crate::engine::{
 #[cfg(feature = "local")]
 use crate::local::EventBlock;
 
-/// Most pending transactions that a light client keeps for a filter between two polls; older ones are dropped.
+/// Most pending transactions that a light client keeps for a filter between two polls, 32 bytes each; older ones are dropped.
 #[cfg(feature = "light")]
 pub const MAX_PENDING: usize = 10_000;
 
-/// How a filter is asked.
+/// What kind of poll this is.
 #[derive(Clone, Copy)]
 pub(super) struct PollMode {
+    /// Whether this is the first poll of a filter, which reports the whole range of a log filter.
     pub(super) is_first: bool,
-    /// No caller can ask for a smaller range: it is a subscription.
+    /// Whether the host polls a subscription. Its caller cannot ask for a smaller range, so that a poll reports as much as fits.
     #[cfg(feature = "light")]
     pub(super) is_subscription: bool,
 }
@@ -60,11 +61,12 @@ impl ReportedUpTo {
             #[cfg(feature = "local")]
             Self::Events(_) => 0,
             #[cfg(feature = "light")]
-            Self::Blocks(trail) => trail.bytes(),
+            Self::Blocks(reported) => reported.bytes(),
         }
     }
 }
 
+/// The number of the event that the chain will record next; `None` on a light client.
 #[cfg(feature = "local")]
 fn next_event(view: &dyn View) -> Option<u64> {
     view.events().map(crate::local::Events::next)
@@ -75,22 +77,25 @@ fn next_event(view: &dyn View) -> Option<u64> {
 pub(super) struct Logs {
     pub(super) filter: LogFilter,
     pub(super) from: u64,
-    /// Without it, the range grows with the chain.
+    /// The last block; without one, the range grows with the chain.
     pub(super) to: Option<u64>,
     pub(super) reported_to: ReportedUpTo,
 }
 
 impl Logs {
+    /// All logs of the range, whether they were reported or not.
     fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
         let head = newest_answerable_height(view)?;
         range_logs(view, self.from, self.to.map_or(head, |to| to.min(head)), &self.filter)
     }
 
+    /// The new logs, each with whether its block has left the chain; `None` if events were missed.
     fn changes(
         &mut self,
         view: &dyn View,
         poll: PollMode,
     ) -> Result<Option<Vec<(FoundLog, bool)>>, RangeStop> {
+        // The first poll reports the whole range, also blocks that are older than the filter and its first event.
         #[cfg(feature = "local")]
         if let (ReportedUpTo::Events(_), true) = (&self.reported_to, poll.is_first) {
             let logs = self.all(view)?;
@@ -109,12 +114,12 @@ impl Logs {
                 Ok(view.events().and_then(|events| events::logs(next, events, select)))
             }
             #[cfg(feature = "light")]
-            ReportedUpTo::Blocks(trail) => {
+            ReportedUpTo::Blocks(reported) => {
                 let range = LogRange { filter, from: *from, to: *to };
-                let step = trail
+                let delta = reported
                     .advance(view, poll.is_first, |kept, head| range.new_logs(view, poll, kept, head))?;
-                let mut changes = marked(step.removed, true);
-                changes.extend(marked(step.logs, false));
+                let mut changes = marked(delta.removed, true);
+                changes.extend(marked(delta.logs, false));
                 Ok(Some(changes))
             }
         }
@@ -131,8 +136,9 @@ struct LogRange<'a> {
 
 #[cfg(feature = "light")]
 impl LogRange<'_> {
-    /// Logs above a height; in the first poll, those of the whole range. A subscriber cannot ask for a smaller range: the
-    /// later blocks are reported in the next poll. Logs of a single block beyond the limit are not reported.
+    /// Logs of the blocks above `kept`, the newest reported block that is still canonical, up to `head`; in the first poll, those of
+    /// the whole range. For a subscription with too many logs, `head` is lowered until the logs fit, and the next poll reports the
+    /// later blocks. If a single block has too many, none of its logs are reported.
     fn new_logs(
         &self,
         view: &dyn View,
@@ -151,6 +157,7 @@ impl LogRange<'_> {
         }
     }
 
+    /// As [`Self::new_logs`], but with an error where the logs do not fit.
     fn logs_above(
         &self,
         view: &dyn View,
@@ -160,8 +167,7 @@ impl LogRange<'_> {
     ) -> Result<Vec<FoundLog>, RangeStop> {
         let mut first = if poll.is_first { self.from } else { kept.saturating_add(1).max(self.from) };
         if poll.is_subscription {
-            // A subscriber cannot ask for a smaller range, so that it gets the newest blocks that one request may
-            // cover.
+            // A subscription that has fallen behind continues with the newest blocks that one request may cover.
             first = first.max(head.saturating_add(1).saturating_sub(view.policy().max_log_blocks));
         }
         let to = self.to.map_or(head, |to| to.min(head));
@@ -185,9 +191,10 @@ impl BlockLogs {
     }
 }
 
+/// New blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
-    /// Reports headers instead of hashes.
+    /// Whether headers are reported instead of hashes.
     pub(super) with_headers: bool,
     pub(super) reported_to: ReportedUpTo,
 }
@@ -205,8 +212,8 @@ impl Blocks {
                 })
             }
             #[cfg(feature = "light")]
-            ReportedUpTo::Blocks(trail) => {
-                let new = trail.advance(view, false, |_, _| Ok(Vec::new()))?.new;
+            ReportedUpTo::Blocks(reported) => {
+                let new = reported.advance(view, false, |_, _| Ok(Vec::new()))?.new;
                 Ok(Some(if self.with_headers {
                     FilterChanges::Heads(new)
                 } else {
@@ -220,10 +227,10 @@ impl Blocks {
 /// Transactions that enter the pool.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
-    /// On an executed chain: the number of the first event that is not reported yet.
+    /// On an executed chain: the number of the first event that is not reported yet; `None` on a light client.
     #[cfg(feature = "local")]
     pub(super) next: Option<u64>,
-    /// On a light client: the transactions that are not reported yet.
+    /// On a light client: hashes of the transactions that are not reported yet, oldest first.
     #[cfg(feature = "light")]
     pub(super) waiting: Vec<B256>,
 }
@@ -261,11 +268,12 @@ pub(super) struct Syncing {
 impl Syncing {
     fn changes(&mut self, view: &dyn View) -> FilterChanges {
         let now = view.syncing();
-        let turned = now.is_some() != core::mem::replace(&mut self.in_progress, now.is_some());
-        FilterChanges::Syncing(turned.then_some(now))
+        let began_or_ended = now.is_some() != core::mem::replace(&mut self.in_progress, now.is_some());
+        FilterChanges::Syncing(began_or_ended.then_some(now))
     }
 }
 
+/// A filter of one kind, with what it has reported.
 #[derive(Debug, Clone)]
 pub(super) enum FilterKind {
     Logs(Logs),
@@ -317,7 +325,7 @@ impl FilterKind {
         })
     }
 
-    /// All logs of the range or block; `None` if it watches no logs.
+    /// All logs of the range or block; `None` for other kinds of filters.
     pub(super) fn all_logs(&self, view: &dyn View) -> Result<Option<Vec<FoundLog>>, RangeStop> {
         Ok(Some(match self {
             Self::Logs(logs) => logs.all(view)?,
@@ -326,7 +334,7 @@ impl FilterKind {
         }))
     }
 
-    /// Its memory in bytes besides that of the type, approximately.
+    /// The heap memory of the filter in bytes, approximately.
     pub(super) fn bytes(&self) -> usize {
         let (filter, reported_to) = match self {
             Self::Logs(logs) => (Some(&logs.filter), Some(&logs.reported_to)),
@@ -339,7 +347,7 @@ impl FilterKind {
         filter.map_or(0, filter_bytes).saturating_add(reported_to.map_or(0, ReportedUpTo::bytes))
     }
 
-    /// The number of events that a poll looks at; `None` if it does more than that.
+    /// The number of events that a poll reads; `None` if the poll also reads logs, or if the chain has no events.
     #[cfg(feature = "local")]
     pub(super) fn events_ahead(&self, events: &crate::local::Events) -> Option<u64> {
         let next = match self {
@@ -352,6 +360,7 @@ impl FilterKind {
     }
 }
 
+/// The heap memory of a selection of logs in bytes.
 fn filter_bytes(filter: &LogFilter) -> usize {
     let topics = filter.topics.iter().map(|any| size_of_val(&**any)).fold(0, usize::saturating_add);
     size_of_val(&*filter.addresses).saturating_add(topics)

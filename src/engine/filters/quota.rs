@@ -1,4 +1,4 @@
-//! Shares out the room for filters and subscriptions.
+//! The limits of all filters and subscriptions together, and which filters are dropped where a new one would exceed them.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -7,22 +7,23 @@ use thiserror::Error;
 use super::installed::InstalledFilter;
 use crate::types::Asker;
 
-/// Most filters and subscriptions that are kept.
+/// Most filters and subscriptions that are kept. On a light client each takes some 16 KiB for the blocks that it remembers, so
+/// that this many reach [`MAX_FILTER_BYTES`].
 pub const MAX_FILTERS: usize = 4_096;
-/// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
-/// that it remembers.
+/// Most bytes of all filters and subscriptions, approximately. It bounds the memory that callers make the process take with
+/// filters that remember logs or wait with pending transactions.
 const MAX_FILTER_BYTES: usize = 64 << 20;
 /// The web pages of one caller together have at most 1/`PAGES_PART` of the filters and of their bytes: any page that the
 /// operator opens in a browser has the operator's address.
 const PAGES_PART: usize = 4;
 
-/// A limit that leaves no room for a further filter.
+/// The limit that a new filter would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FilterLimit {
-    /// The limit of all filters. No caller has more than this one.
+    /// The limit of all filters. No other caller's filters take more memory than those of the caller with the new filter.
     #[error("all filters together may be {MAX_FILTERS} with {} MiB; uninstall some", MAX_FILTER_BYTES >> 20)]
     All,
-    /// The limit of the web pages of one caller. None of them has more than this one.
+    /// The limit of the web pages of one caller. No other page's filters take more memory than those of the page with the new filter.
     #[error(
         "all web pages at one address together may have {} filters with {} MiB; uninstall some, or close other pages",
         MAX_FILTERS / PAGES_PART,
@@ -44,16 +45,17 @@ impl FilterUsage {
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
-    /// Whether the sum is more than one in `part` of all that is allowed.
+    /// Whether the sum is more than a `part`th of what is allowed: more than a quarter for 4.
     fn exceeds(&self, part: usize) -> bool {
         self.count.saturating_mul(part) > MAX_FILTERS || self.bytes.saturating_mul(part) > MAX_FILTER_BYTES
     }
 }
 
-/// Drops filters until there is room for so many more of an asker, with so many bytes.
+/// Drops filters until all limits hold with `count` new filters of an asker, which take `bytes`. Without new filters it drops
+/// those beyond the limits and never fails.
 ///
 /// # Errors
-/// The new filters are more than the asker's part.
+/// The asker itself has the most filters, so the new ones cannot be installed.
 pub(super) fn make_room(
     installed: &mut Vec<InstalledFilter>,
     asker: Asker,
@@ -75,13 +77,14 @@ pub(super) fn make_room(
             return Err(limit);
         }
         let own = installed.iter().enumerate().filter(|(_, one)| one.asker.quota_owner() == loser);
+        // The one that was polled longest ago is dropped.
         let Some((index, _)) = own.min_by_key(|(_, one)| one.polled) else { return Err(limit) };
         installed.remove(index);
     }
 }
 
-/// The asker with too many filters, and the limit that it exceeds; `None` if there is room for all. Of a caller, the page
-/// with the most loses first, and its programs last. Among equals that is `newcomer`.
+/// The asker that has to lose a filter, and the limit that is exceeded; `None` if all limits hold. It is the asker with the most
+/// bytes: of a caller, the page with the most, and its programs only if it has no page. Among equals it is `newcomer`.
 fn loser(sums: &BTreeMap<Asker, FilterUsage>, newcomer: Asker) -> Option<(Asker, FilterLimit)> {
     let (mut all, mut pages, mut callers) = (FilterUsage::default(), BTreeMap::new(), BTreeMap::new());
     for (asker, sum) in sums {
@@ -91,9 +94,9 @@ fn loser(sums: &BTreeMap<Asker, FilterUsage>, newcomer: Asker) -> Option<(Asker,
             pages.entry(asker.number).or_insert_with(FilterUsage::default).add(*sum);
         }
     }
-    let greedy = pages.iter().find(|(_, sum)| sum.exceeds(PAGES_PART)).map(|(number, _)| *number);
+    let over_quarter = pages.iter().find(|(_, sum)| sum.exceeds(PAGES_PART)).map(|(number, _)| *number);
     let most = || callers.iter().max_by_key(|(number, sum)| (sum.bytes, **number == newcomer.number));
-    let (caller, limit) = match greedy {
+    let (caller, limit) = match over_quarter {
         Some(caller) => (caller, FilterLimit::Pages),
         None if all.exceeds(1) => (*most()?.0, FilterLimit::All),
         None => return None,

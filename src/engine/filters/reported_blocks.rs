@@ -1,4 +1,4 @@
-//! The blocks that a filter of a light client has reported: what it reports next is their difference from the view.
+//! The blocks that a filter of a light client has reported. Each poll compares them with the view and reports the difference.
 
 use alloc::vec::Vec;
 
@@ -13,20 +13,21 @@ use crate::{
     types::BlockRef,
 };
 
-/// Number of reported blocks that a filter remembers. A deeper reorganisation is not reported as taken back.
+/// Number of reported blocks that a filter remembers. After a deeper reorganisation, the logs of older blocks are not reported
+/// as removed.
 pub const TRAIL: usize = 256;
-/// Number of reported logs that a filter remembers, so that they can be taken back even if the host no longer has
-/// their blocks.
+/// Number of reported logs that a filter remembers, so that they can be reported as removed even if the host no longer has
+/// their blocks. It bounds the memory of a filter to about a megabyte, if the logs have little data.
 pub const MAX_TOLD_LOGS: usize = 4_096;
 /// Approximate bytes of a remembered log without its data.
 const LOG_BYTES: usize = 256;
 
-/// A reported block, with the reported logs of it.
+/// A reported block, with those of its logs that were reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedBlock {
     /// The block.
     pub block: BlockRef,
-    /// The logs of it that were reported.
+    /// Its logs that were reported.
     pub logs: Vec<FoundLog>,
 }
 
@@ -34,26 +35,28 @@ pub struct ReportedBlock {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReportedBlocks(pub(super) Vec<ReportedBlock>);
 
-/// The blocks in which a view differs from a trail, and their logs, oldest first.
+/// The blocks in which a view differs from the reported blocks, and their logs, oldest first.
 #[derive(Default)]
 pub(super) struct ChainDelta {
-    /// Blocks that the trail did not have.
+    /// Canonical blocks that were not reported.
     pub(super) new: Vec<BlockHeader>,
+    /// Logs of the new blocks that the filter selects; in the first poll, all logs of its range.
     pub(super) logs: Vec<FoundLog>,
     /// Reported logs of blocks that left the chain.
     pub(super) removed: Vec<FoundLog>,
 }
 
 impl ReportedBlocks {
-    /// The record of a new filter. A reorganisation may go below the present head, so that it starts with earlier blocks.
+    /// The blocks of a new filter: the head and blocks below it count as reported, because a later reorganisation may go below
+    /// this head.
     pub(super) fn new(view: &dyn Chain) -> ViewResult<Self> {
         let head = newest_answerable_height(view)?;
-        let mut trail = Self::default();
-        trail.extend(&headers(view, head.saturating_sub(TRAIL as u64), head)?);
-        Ok(trail)
+        let mut reported = Self::default();
+        reported.extend(&headers(view, head.saturating_sub(TRAIL as u64), head)?);
+        Ok(reported)
     }
 
-    /// Its memory in bytes, approximately.
+    /// The memory of the blocks and their logs in bytes, approximately.
     pub(super) fn bytes(&self) -> usize {
         let logs = self.0.iter().flat_map(|reported| &reported.logs);
         let logs =
@@ -61,8 +64,10 @@ impl ReportedBlocks {
         size_of_val(&*self.0).saturating_add(logs)
     }
 
-    /// Goes on to the blocks of the view. `logs` returns those of the blocks above a height up to the head, which it may
-    /// lower. The first poll of a filter with logs reports those of an older view too.
+    /// Makes the canonical blocks of the view the reported ones, and returns the difference. `logs` returns the selected logs of
+    /// the blocks above a height up to the head; it may lower the head, if the logs of fewer blocks fit into the answer.
+    /// `is_first` is set for the first poll of a filter with logs, which reports the logs of its range even if the view is older
+    /// than the filter.
     ///
     /// # Errors
     /// The errors of `logs` and of the look-ups in the view. After an error nothing has changed.
@@ -85,12 +90,14 @@ impl ReportedBlocks {
         Ok(ChainDelta { new, logs, removed })
     }
 
+    /// Adds blocks as reported, without logs.
     fn extend(&mut self, new: &[BlockHeader]) {
         let blocks = new.iter().map(|header| BlockRef { number: header.number, hash: header.hash() });
         self.0.extend(blocks.map(|block| ReportedBlock { block, logs: Vec::new() }));
     }
 
-    /// How many blocks of the trail are still canonical, and the height of the last of them.
+    /// How many of the reported blocks are still canonical, and the height of the newest of these. If none is, the height below
+    /// the oldest reported block; if there are no blocks, the head.
     fn fork(&self, view: &dyn Chain, head: u64) -> (usize, u64) {
         let stayed = self.0.iter().rposition(|reported| view.is_canonical(reported.block));
         let kept = match (stayed.and_then(|at| self.0.get(at)), self.0.first()) {
@@ -101,18 +108,19 @@ impl ReportedBlocks {
         (stayed.map_or(0, |at| at.saturating_add(1)), kept)
     }
 
-    /// Replaces the blocks that left the chain by the new blocks. Returns the logs reported of the former, oldest
-    /// first.
+    /// Replaces the blocks after the first `stayed`, which left the chain, by the new blocks. Returns the reported logs of the
+    /// blocks that left, oldest first.
     fn replace(&mut self, stayed: usize, new: &[BlockHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
         let removed = self.0.split_off(stayed).into_iter().flat_map(|reported| reported.logs).collect();
         self.extend(new);
         self.0.drain(..self.0.len().saturating_sub(TRAIL));
-        let mut held = 0_usize;
+        let mut count = 0_usize;
         for reported in self.0.iter_mut().rev() {
-            // The first poll may report logs of blocks that are in the trail already.
+            // The first poll may report logs of blocks that count as reported already.
             reported.logs.extend(logs.iter().filter(|log| log.block == reported.block).cloned());
-            held = held.saturating_add(reported.logs.len());
-            if held > MAX_TOLD_LOGS {
+            count = count.saturating_add(reported.logs.len());
+            // The logs of the newest blocks are remembered.
+            if count > MAX_TOLD_LOGS {
                 reported.logs.clear();
             }
         }

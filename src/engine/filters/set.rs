@@ -1,4 +1,4 @@
-//! All filters and subscriptions of an engine.
+//! All filters and subscriptions of one client or local chain: installing, polling and removing them.
 
 use alloc::vec::Vec;
 
@@ -19,22 +19,25 @@ use crate::{
 };
 
 /// Seconds by which a poll may be older than one that was answered before it. A larger difference means that the
-/// clock was set back.
-const OVERTAKEN: u64 = 120;
+/// clock was set back, and such a poll is answered.
+const MAX_OVERTAKEN_SECONDS: u64 = 120;
 
-/// Most events of a poll that counts as short.
+/// Most events of a poll that counts as short, so that a server answers it without moving it to another thread.
 #[cfg(feature = "local")]
 const FEW_EVENTS: u64 = 64;
 
-/// All filters and subscriptions of an engine.
+/// All filters and subscriptions of one client or local chain.
 #[derive(Debug, Clone)]
 pub struct Filters {
+    /// The seed of ids.
     secret: B256,
+    /// How many ids were made, so that each id is another one.
     made: u64,
+    /// The filters and subscriptions, oldest first.
     pub(super) installed: Vec<InstalledFilter>,
-    /// The owner of filters that are installed now.
+    /// The owner whose message is being answered.
     owner: FilterOwner,
-    /// The place of the filter that was found last.
+    /// Index of the filter that was found last, at which the next search begins.
     last: usize,
 }
 
@@ -44,14 +47,13 @@ impl Filters {
         Self { secret, made: 0, installed: Vec::new(), owner: FilterOwner::default(), last: 0 }
     }
 
-    /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
-    /// most loses some, so that one caller cannot keep the others from having any. Pages of other origins have a part of
-    /// their caller's filters.
+    /// Sets the owner whose messages are answered from now on: it owns the filters that are installed, and finds only filters that
+    /// it may poll.
     pub fn ask_as(&mut self, owner: FilterOwner) {
         self.owner = owner;
     }
 
-    /// The owner of filters that are installed now.
+    /// The owner whose message is being answered.
     pub fn owner(&self) -> FilterOwner {
         self.owner
     }
@@ -84,7 +86,8 @@ impl Filters {
         self.installed.is_empty()
     }
 
-    /// Installs a filter at `now` (seconds since 1970). Returns its id, or the limit that leaves no room for it.
+    /// Installs a filter at `now` (seconds since 1970). Returns its id, or the limit that the filter would exceed. If there are too
+    /// many filters, the caller with the most loses some, so that one caller cannot keep the others from having any.
     ///
     /// # Errors
     /// As the look-ups of the view.
@@ -126,14 +129,14 @@ impl Filters {
         self.installed.retain(|installed| installed.is_alive(now));
         let id = self.next_id();
         let made = InstalledFilter::new(id, spec, is_subscription, self.owner, view, now)?;
-        let room = make_room(&mut self.installed, made.asker, 1, made.bytes);
-        Ok(room.map(|()| {
+        let fits = make_room(&mut self.installed, made.asker, 1, made.bytes);
+        Ok(fits.map(|()| {
             self.installed.push(made);
             id
         }))
     }
 
-    /// A pseudo-random 128-bit number whose first bit is set.
+    /// A pseudo-random 128-bit number whose first bit is set, which gives all ids 32 hexadecimal digits.
     fn next_id(&mut self) -> u128 {
         self.made = self.made.saturating_add(1);
         let mut seed = self.secret.to_vec();
@@ -147,16 +150,18 @@ impl Filters {
         self.remove(id, None)
     }
 
-    /// Removes a filter. With a connection, it must be a subscription of that connection.
+    /// Removes a filter of the owner, or, if a connection is given, a subscription of that connection. Returns whether one was
+    /// removed.
     fn remove(&mut self, id: u128, connection: Option<u64>) -> bool {
         let (before, owner) = (self.installed.len(), self.owner);
         self.installed.retain(|installed| {
-            let other = connection.is_some() && installed.subscription != connection;
-            installed.id != id || other || !owner.owns(installed)
+            let is_of_other = connection.is_some() && installed.subscription != connection;
+            installed.id != id || is_of_other || !owner.owns(installed)
         });
         self.installed.len() < before
     }
 
+    /// The filter or subscription with this id, if the owner may poll it and it was not idle for too long.
     fn alive(&mut self, id: u128, now: u64) -> Option<&mut InstalledFilter> {
         let owner = self.owner;
         let is_wanted = |installed: &InstalledFilter| {
@@ -173,16 +178,16 @@ impl Filters {
         self.installed.get_mut(index)
     }
 
-    /// The changes since the last poll, as far as one answer can hold them; `None` if the filter does not exist. A filter
-    /// that missed events of its chain, because it was not polled for too long, is dropped, so that its owner learns of
-    /// it. A poll that fails leaves the filter unchanged. A poll that was overtaken by a later one while it waited for
+    /// The changes since the last poll, as far as one answer can carry them; `None` if the filter does not exist. A filter
+    /// that missed events of its chain, because it was not polled for too long, is dropped, so that its owner notices
+    /// the gap. A poll that fails leaves the filter unchanged. A poll that was overtaken by a later one while it waited for
     /// proofs returns nothing: from its older view, the newest blocks would seem to have left the chain.
     ///
     /// # Errors
     /// As the look-ups of the view.
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<FilterChanges>, RangeStop> {
         let Some(installed) = self.alive(id, now) else { return Ok(None) };
-        if (1..=OVERTAKEN).contains(&installed.polled.saturating_sub(now)) {
+        if (1..=MAX_OVERTAKEN_SECONDS).contains(&installed.polled.saturating_sub(now)) {
             return Ok(Some(FilterChanges::Hashes(Vec::new())));
         }
         let Some(changes) = installed.changes(view)? else {
@@ -194,6 +199,7 @@ impl Filters {
         let before = installed.bytes;
         installed.update_bytes();
         if installed.bytes > before {
+            // Without a new filter this drops those beyond the limits and cannot fail.
             let _ = make_room(&mut self.installed, Asker::default(), 0, 0);
         }
         Ok(Some(changes))
@@ -218,8 +224,8 @@ impl Filters {
         Ok(logs)
     }
 
-    /// Whether the next poll of a filter of an executed chain takes microseconds: it reports no logs, and at most
-    /// 64 events are new. A filter that does not exist counts as such.
+    /// Whether the next poll of a filter of an executed chain takes only microseconds: it reports no logs, and at most
+    /// 64 events are new. So does the poll of a filter that does not exist.
     #[cfg(feature = "local")]
     pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
         let Some(installed) = self.alive(id, now) else { return true };
@@ -227,13 +233,14 @@ impl Filters {
         ahead.is_some_and(|ahead| ahead <= FEW_EVENTS)
     }
 
-    /// Notes that an asker has sent a transaction to the pool of the upstreams. Its own filters report it.
+    /// Notes that an asker has sent a transaction to the pool of the upstreams. The asker's own filters report the transaction.
     #[cfg(feature = "light")]
     pub fn pending(&mut self, transaction: B256, asker: Asker) {
         self.pending_where(transaction, |installed| installed.asker == asker);
     }
 
-    /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::shared_id`]).
+    /// As [`Self::pending`], for subscriptions alone, where another host has received the transaction. `asker` is the
+    /// [`Asker::shared_id`] by which hosts name the asker to each other.
     #[cfg(feature = "light")]
     pub fn pending_for_subscriptions(&mut self, transaction: B256, asker: u64) {
         self.pending_where(transaction, |installed| {
@@ -241,12 +248,14 @@ impl Filters {
         });
     }
 
+    /// Notes a pending transaction for the filters that `selects` selects.
     #[cfg(feature = "light")]
-    fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&InstalledFilter) -> bool) {
+    fn pending_where(&mut self, transaction: B256, selects: impl Fn(&InstalledFilter) -> bool) {
         self.installed
             .iter_mut()
-            .filter(|installed| is_told(installed))
+            .filter(|installed| selects(installed))
             .for_each(|installed| installed.add_pending(transaction));
+        // Without a new filter this drops those beyond the limits and cannot fail.
         let _ = make_room(&mut self.installed, Asker::default(), 0, 0);
     }
 }

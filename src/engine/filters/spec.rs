@@ -1,4 +1,4 @@
-//! The specs of filters, and their changes.
+//! What a filter selects, and what a poll of it returns.
 
 use alloc::vec::Vec;
 
@@ -44,10 +44,11 @@ pub enum FilterChanges {
     Hashes(Vec<B256>),
     /// Headers, oldest first.
     Heads(Vec<BlockHeader>),
-    /// The progress of synchronization, if it has begun or ended since.
+    /// Synchronization has begun, with its progress, or ended (`Some(None)`); `None` if neither happened since the last poll.
     Syncing(Option<Option<SyncProgress>>),
 }
 
+/// The logs, all with the same flag that says whether a reorganisation took them back.
 pub(super) fn marked(logs: Vec<FoundLog>, removed: bool) -> Vec<(FoundLog, bool)> {
     logs.into_iter().map(|log| (log, removed)).collect()
 }

@@ -1,6 +1,8 @@
-//! Proofs of the coinbases of consecutive blocks in one list, as servers give them and clients store them.
+//! The encoding of a list of proofs of the coinbases of consecutive Bitcoin blocks. Servers send such lists (`served`), and clients
+//! store them (`stored_coinbases`).
 //!
-//! `0x01 | RLP [[cut, coinbase, branch], ...]`, with an empty list for each one that is not held.
+//! `0x01 | RLP [[cut, coinbase, branch], ...]`, with an empty list for each block without a proof. `cut` is 1 if `coinbase` is a
+//! SHA-256 midstate with the end of the transaction, and 0 if it is the whole transaction ([`CoinbaseProofBuf`]).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,10 +11,10 @@ use super::served_error::ServedBitcoinError;
 use crate::consensus::bitcoin::CoinbaseProofBuf;
 use crate::types::rlp::{ListBuf, RlpReader, put_str, put_u64};
 
-/// The form described above.
+/// The first byte: the version of the encoding described above.
 const FORM: u8 = 1;
 
-/// Encodes the proofs of the coinbases of consecutive blocks; `None` stands for each one that is not held.
+/// Encodes the proofs of the coinbases of consecutive blocks; `None` stands for a block without a proof.
 pub(super) fn encode_list(proofs: &mut dyn Iterator<Item = Option<&CoinbaseProofBuf>>) -> Vec<u8> {
     let mut list = ListBuf::with_capacity(0);
     for proof in proofs {
@@ -29,7 +31,7 @@ pub(super) fn encode_list(proofs: &mut dyn Iterator<Item = Option<&CoinbaseProof
     bytes
 }
 
-/// Decodes the coinbases of at most `most` consecutive blocks. Nothing of them is verified.
+/// Decodes the proofs of at most `most` consecutive blocks. None of them is verified here.
 pub(super) fn decode_list(
     bytes: &[u8],
     most: usize,

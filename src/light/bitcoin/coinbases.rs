@@ -1,4 +1,5 @@
-//! The proven coinbases of the newest Bitcoin blocks.
+//! The proven coinbases of the newest Bitcoin blocks: from their tags the client judges whose Rootstock chain Bitcoin's miners
+//! support (`tags`), and their proofs are served to other clients.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -6,7 +7,7 @@ use alloc::vec::Vec;
 use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf, ProvenCoinbase, Tag};
 use crate::types::B256;
 
-/// Most coinbases that are kept: twice as many as are judged, so that a reorganisation does not lose those below it.
+/// Most coinbases that are kept: twice as many as are judged, so that those below a reorganisation are still there.
 pub const KEPT_COINBASES: usize = 144;
 /// Most bytes of a coinbase whose proof is kept for other clients. Pools that pay hundreds of miners in the coinbase need up to
 /// 30 kB; the proofs of all kept coinbases then take less than 5 MB.
@@ -16,18 +17,21 @@ pub const MAX_SERVED_COINBASE: usize = 32 * 1024;
 #[derive(Debug, Clone, Default)]
 pub struct Coinbases(Vec<KeptCoinbase>);
 
+/// What is kept of the coinbase of one Bitcoin block.
 #[derive(Debug, Clone)]
 struct KeptCoinbase {
+    /// Height of the Bitcoin block.
     height: u32,
     /// Hash of the Bitcoin block.
     block: B256,
+    /// The Rootstock block that the coinbase names; `None` if it has no tag.
     tag: Option<Tag>,
     /// The proof, which is served to other clients; `None` if it is too long to serve, or if this client serves none.
     proof: Option<Arc<CoinbaseProofBuf>>,
 }
 
 impl Coinbases {
-    /// Keeps a coinbase. The lowest one is dropped where there are too many.
+    /// Keeps a coinbase. If there are too many, the one with the lowest height is dropped.
     pub fn insert(&mut self, proven: &ProvenCoinbase) {
         self.keep(proven, None);
     }
@@ -41,18 +45,18 @@ impl Coinbases {
     fn keep(&mut self, proven: &ProvenCoinbase, proof: Option<Arc<CoinbaseProofBuf>>) {
         let (height, block, tag) = (proven.height(), proven.block(), proven.tag().copied());
         let kept = KeptCoinbase { height, block, tag, proof };
-        match self.place_of(height).map(|place| self.0.get_mut(place)) {
+        match self.index_of(height).map(|index| self.0.get_mut(index)) {
             Ok(Some(found)) => *found = kept,
             Ok(None) => {}
-            Err(place) => self.0.insert(place, kept),
+            Err(index) => self.0.insert(index, kept),
         }
         if self.0.len() > KEPT_COINBASES {
             self.0.remove(0);
         }
     }
 
-    /// Where a height is, or where it belongs.
-    fn place_of(&self, height: u32) -> Result<usize, usize> {
+    /// The index of a height in the list, or where to insert it (`Err`).
+    fn index_of(&self, height: u32) -> Result<usize, usize> {
         self.0.binary_search_by_key(&height, |kept| kept.height)
     }
 
@@ -70,7 +74,7 @@ impl Coinbases {
 
     /// The kept coinbase of the chain's block at a height.
     fn at(&self, bitcoin: &BitcoinChain, height: u32) -> Option<&KeptCoinbase> {
-        let kept = self.0.get(self.place_of(height).ok()?)?;
+        let kept = self.0.get(self.index_of(height).ok()?)?;
         bitcoin.at(height).filter(|found| found.hash == kept.block).map(|_| kept)
     }
 
@@ -86,7 +90,7 @@ impl Coinbases {
         self.at(bitcoin, height)?.proof.as_deref()
     }
 
-    /// The heights from `from` to `to` whose coinbases are not proven.
+    /// The heights from `from` to `to`, both included, whose coinbases are not proven.
     pub fn wanted<'a>(
         &'a self,
         bitcoin: &'a BitcoinChain,

@@ -1,7 +1,8 @@
-//! Counting: Bitcoin blocks that commit to shown headers or to their proven uncles.
+//! Counts the Bitcoin blocks that commit to shown Rootstock headers or to their proven uncles.
 //!
-//! A merged-mining proof whose Bitcoin header is itself a block of the Bitcoin chain. The target that the header states
-//! proves nothing: of 1,200 recorded headers four are blocks of another SHA-256 chain.
+//! A Bitcoin block commits to a Rootstock header if it is the Bitcoin header in that header's merged-mining proof. Only blocks of
+//! the Bitcoin chain count. The target that a Bitcoin header states proves nothing: of 1,200 recorded Rootstock headers, four have
+//! a proof that is a block of another SHA-256 chain.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -10,25 +11,26 @@ use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader, hash_number};
 use crate::consensus::{ChainView, Origin, VerifiedHeader, VerifiedUncles};
 use crate::types::{B256, Header, U256, insert_sorted};
 
-/// Newest Bitcoin blocks that are counted: two days.
+/// Newest Bitcoin blocks that are counted: those of two days.
 pub const COUNTED_BLOCKS: u32 = 288;
-/// Fewest of these [`COUNTED_BLOCKS`] that commit to the chain. With [`LEAST_RECENT`], an honest chain with an eighth of Bitcoin's work
+/// Fewest of these [`COUNTED_BLOCKS`] that must commit to the chain. With [`LEAST_RECENT`], an honest chain with an eighth of Bitcoin's work
 /// shows fewer less than once a year.
 pub const LEAST_COUNTED: u32 = 15;
-/// Newest Bitcoin blocks that are counted apart: half a day.
+/// Newest Bitcoin blocks that are also counted by themselves: those of half a day.
 pub const RECENT_BLOCKS: u32 = 72;
-/// Fewest of these [`RECENT_BLOCKS`] that commit to the chain.
+/// Fewest of these [`RECENT_BLOCKS`] that must commit to the chain.
 pub const LEAST_RECENT: u32 = 1;
 
 /// Most commitments that are kept. On mainnet each costs at least a quarter of a Bitcoin block, so there are about as many as
 /// Bitcoin blocks; test networks reach the limit, where the oldest is dropped.
 const MAX_COMMITMENTS: usize = 4_096;
-/// Most blocks that wait for their uncles to be proven.
+/// Most blocks that wait for their uncles to be proven, 40 bytes each: more than three days of blocks. The uncles of further
+/// blocks are not counted.
 const MAX_AWAITED: usize = 16_384;
-/// Most of them that are looked at in one call, so that a new header does not cost the whole window.
+/// Most waiting blocks that one call looks at, so that a new header does not cost a look at the whole window.
 const AWAITED_AT_ONCE: usize = 64;
 
-/// Newest headers that are remembered, to find where a branch left: deeper reorganisations cost a look at all headers.
+/// Newest headers that are remembered, to find where a branch left: after a deeper reorganisation all headers are looked at again.
 const REMEMBERED: usize = 512;
 
 /// A Bitcoin block that commits to a shown header or uncle.
@@ -36,23 +38,25 @@ const REMEMBERED: usize = 512;
 struct Commitment {
     /// Hash of the Bitcoin block.
     bitcoin: B256,
-    /// Highest Rootstock block of the chain that it stands behind: a header itself, or an uncle's parent.
+    /// The highest Rootstock block of the chain that the Bitcoin block supports: the header that it commits to, or the parent of
+    /// the uncle that it commits to.
     behind: u64,
-    /// The canonical block that shows it, by number and hash.
+    /// The canonical block that shows the header or lists the uncle, by number and hash.
     shown: (u64, B256),
 }
 
-/// How many of the newest Bitcoin blocks commit to the chain. Only blocks with another one on top count.
+/// How many of the newest Bitcoin blocks commit to the chain. Only blocks with another Bitcoin block on top count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Of the newest 72.
+    /// Of the newest 72 ([`RECENT_BLOCKS`]).
     pub recent: u32,
-    /// Of the newest 288.
+    /// Of the newest 288 ([`COUNTED_BLOCKS`]).
     pub all: u32,
 }
 
 impl Counts {
-    /// Whether there are fewer than an honest chain shows, as far as the shown headers reach back: this many Bitcoin blocks.
+    /// Whether there are fewer than an honest chain shows. `reach` is the number of Bitcoin blocks that the shown headers reach
+    /// back; a count over more blocks is not judged.
     #[must_use]
     pub const fn is_low(&self, reach: u32) -> bool {
         (reach >= RECENT_BLOCKS && self.recent < LEAST_RECENT)
@@ -60,17 +64,18 @@ impl Counts {
     }
 }
 
-/// The commitments of a window of canonical headers. Those whose proof of work is not checked show none.
+/// The commitments of a window of canonical headers. Headers whose proof of work is not checked are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Commitments {
+    /// Number of the first Rootstock block of the window.
     from: u64,
     /// The highest header whose proof of work was not checked at the last look.
     unproven: Option<u64>,
-    /// In the order in which their blocks were looked at.
+    /// The commitments, in the order in which the headers were looked at.
     found: VecDeque<Commitment>,
-    /// The newest headers that were looked at, oldest first.
+    /// The newest headers that were looked at, by number and hash, oldest first.
     looked_at: VecDeque<(u64, B256)>,
-    /// Blocks whose uncles are not proven yet.
+    /// Blocks whose uncles are not proven yet, by number and hash. Each call takes from the back.
     awaited: VecDeque<(u64, B256)>,
 }
 
@@ -84,43 +89,44 @@ impl Commitments {
     /// Follows the Rootstock chain. Call it after it has changed or uncles were proven.
     pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
         self.drop_removed(view);
-        let candidates = Candidates::of(bitcoin);
-        let proven = self.unproven.map_or(0, |number| number.saturating_add(1));
-        let lowest = self.from.max(view.lowest()).max(proven);
+        let filter = BitcoinWorkFilter::of(bitcoin);
+        let first_proven = self.unproven.map_or(0, |number| number.saturating_add(1));
+        let lowest = self.from.max(view.lowest()).max(first_proven);
         let from = self.looked_at.back().map_or(lowest, |(number, _)| number.saturating_add(1));
         let awaited = self.awaited.len().min(AWAITED_AT_ONCE);
         let mined = |header: &&VerifiedHeader| matches!(header.evidence().origin, Origin::Mined(_));
         let headers = (from..=view.head().number).filter_map(|number| view.by_number(number));
         for header in headers.filter(mined) {
             let shown = (header.number, header.hash());
-            self.add(candidates.commitment(header, header.number, shown));
+            self.add(filter.commitment(header, header.number, shown));
             self.looked_at.push_back(shown);
             if self.looked_at.len() > REMEMBERED {
                 self.looked_at.pop_front();
             }
-            self.look_at_uncles(view, shown, &candidates);
+            self.look_at_uncles(view, shown, &filter);
         }
-        // The others are looked at in turn.
+        // Blocks that waited before this call are looked at in turn: a block whose uncles are still not proven goes to the front.
         for _ in 0..awaited {
             let Some(shown) = self.awaited.pop_back() else { break };
-            self.look_at_uncles(view, shown, &candidates);
+            self.look_at_uncles(view, shown, &filter);
         }
     }
 
-    /// Adds the uncles of a block, if they are proven. Otherwise they are awaited.
-    fn look_at_uncles(&mut self, view: &ChainView, shown: (u64, B256), candidates: &Candidates) {
+    /// Adds the commitments to the uncles of a block, if they are proven. Otherwise they are awaited.
+    fn look_at_uncles(&mut self, view: &ChainView, shown: (u64, B256), filter: &BitcoinWorkFilter) {
         match view.uncles(&shown.1) {
-            Some(uncles) => self.add_uncles(uncles, shown, candidates),
+            Some(uncles) => self.add_uncles(uncles, shown, filter),
             None if self.awaited.len() < MAX_AWAITED => self.awaited.push_front(shown),
             None => {}
         }
     }
 
-    /// Forgets what blocks show that are no longer canonical.
+    /// Removes the commitments that blocks show which are no longer canonical.
     fn drop_removed(&mut self, view: &ChainView) {
         let canonical = |(number, hash): &(u64, B256)| view.is_canonical(*number, hash);
         if self.unproven != view.unproven() {
-            // More headers that were read back are proven now, below those that were looked at.
+            // The proofs of work of more restored headers are checked now, below those that were looked at, so everything is
+            // looked at again.
             *self = Self { from: self.from, unproven: view.unproven(), ..Self::default() };
         }
         if self.looked_at.back().is_none_or(canonical) {
@@ -132,7 +138,7 @@ impl Commitments {
         self.awaited.retain(canonical);
         self.found.retain(|commitment| canonical(&commitment.shown));
         if self.looked_at.is_empty() {
-            // The fork is deeper than is remembered: everything is looked at again.
+            // The fork is below the remembered headers: everything is looked at again.
             self.awaited.clear();
             self.found.clear();
         }
@@ -144,9 +150,9 @@ impl Commitments {
         self.awaited.len()
     }
 
-    fn add_uncles(&mut self, uncles: &VerifiedUncles, shown: (u64, B256), candidates: &Candidates) {
+    fn add_uncles(&mut self, uncles: &VerifiedUncles, shown: (u64, B256), filter: &BitcoinWorkFilter) {
         for uncle in uncles.headers() {
-            self.add(candidates.commitment(uncle, uncle.number.saturating_sub(1), shown));
+            self.add(filter.commitment(uncle, uncle.number.saturating_sub(1), shown));
         }
     }
 
@@ -157,8 +163,8 @@ impl Commitments {
         }
     }
 
-    /// Heights of the Bitcoin blocks up to `top` that commit to the Rootstock block `number` or to one above it. One
-    /// Bitcoin block counts once, however many headers show it.
+    /// Heights of the Bitcoin blocks up to `top` that commit to the Rootstock block `number` or to one above it, each with the
+    /// highest Rootstock block that it supports. One Bitcoin block counts once, however many headers show it.
     #[must_use]
     pub fn heights(&self, bitcoin: &BitcoinChain, top: u32, number: u64) -> BTreeMap<u32, u64> {
         let mut heights = BTreeMap::new();
@@ -171,7 +177,8 @@ impl Commitments {
         heights
     }
 
-    /// For each of the Bitcoin blocks up to `top`, the newest Rootstock block that it commits to; the lowest of these first.
+    /// For each of the Bitcoin blocks up to `top` that commit to the chain, the number of the highest Rootstock block that it
+    /// supports; the lowest number first.
     #[must_use]
     pub fn behind(&self, bitcoin: &BitcoinChain, top: u32) -> Vec<u64> {
         let mut behind = Vec::new();
@@ -179,7 +186,7 @@ impl Commitments {
         behind
     }
 
-    /// Counts the newest Bitcoin blocks below `tip`, which has none on top.
+    /// Counts the newest Bitcoin blocks below the height `tip`, whose block does not count because it has no block on top.
     #[must_use]
     pub fn counts(&self, bitcoin: &BitcoinChain, tip: u32) -> Counts {
         let heights = self.heights(bitcoin, tip.saturating_sub(1), 0);
@@ -188,20 +195,24 @@ impl Commitments {
     }
 }
 
-/// Tells which headers can be Bitcoin blocks at all.
-struct Candidates {
-    /// A quarter of the work of Bitcoin's tip: targets change by at most 4 in a period.
+/// Excludes Bitcoin headers whose hash shows too little work for a block of the Bitcoin chain. Most merged-mining proofs are such
+/// headers, so that only few commitments are kept.
+struct BitcoinWorkFilter {
+    /// A quarter of the work of Bitcoin's tip: the target changes by a factor of at most 4 from one period of 2,016 blocks to the
+    /// next.
     least_work: U256,
 }
 
-impl Candidates {
+impl BitcoinWorkFilter {
     fn of(bitcoin: &BitcoinChain) -> Self {
         let tip = bitcoin.tip().height;
         Self { least_work: bitcoin.work_of(tip..=tip).wrapping_shr(2) }
     }
 
+    /// The commitment of the Bitcoin header in a Rootstock header's proof, if that can be a block of the Bitcoin chain.
     fn commitment(&self, header: &Header, behind: u64, shown: (u64, B256)) -> Option<Commitment> {
         let bitcoin = BitcoinHeader::first_of(&header.bitcoin_header)?.hash();
+        // A hash shows the work 2^256 / hash. That is too little exactly if the product does not fit into 256 bits.
         let (_, too_large) = hash_number(&bitcoin).overflowing_mul(self.least_work);
         (!too_large).then_some(Commitment { bitcoin, behind, shown })
     }

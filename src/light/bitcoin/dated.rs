@@ -1,8 +1,8 @@
 //! Dated work: Rootstock work counts for the Bitcoin block on which it was done.
 //!
-//! The Bitcoin header in a merged-mining proof names its parent, which was Bitcoin's tip at that moment. So work cannot be
-//! saved up: it counts only where that parent is in the Bitcoin chain, and parents must not go back along the Rootstock
-//! chain. On 1,200 headers of July 2022 the parents are 58 Bitcoin blocks in order, without one step back.
+//! The Bitcoin header in a merged-mining proof names its parent, which was Bitcoin's tip when the Rootstock header was mined. So an
+//! attacker cannot save up work: it counts only if that parent is in the Bitcoin chain, and the height of the parents must not
+//! decrease along the Rootstock chain. In 1,200 headers of July 2022 the parents are 58 Bitcoin blocks in ascending order.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -11,25 +11,25 @@ use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader};
 use crate::consensus::{ChainView, Origin, VerifiedHeader};
 use crate::types::{B256, U256};
 
-/// Shortest suffix of the Bitcoin chain that is judged, in blocks. Nothing is said of a fork that is younger.
+/// Shortest suffix of the Bitcoin chain that is judged, in blocks. A branch that is younger than that is not detected.
 pub const MIN_SUFFIX: u32 = 12;
 /// Longest suffix that is judged, in blocks: three days.
 pub const MAX_SUFFIX: u32 = 432;
 /// Most Bitcoin blocks that the newest named parent may be behind the judged tip. With a Rootstock block every 30 seconds
-/// on average an honest head is further behind during 5 of a million moments; with a limit of 2 blocks, during 108.
+/// on average, an honest head is further behind for 5 millionths of the time; with a limit of 2 blocks, for 108 millionths.
 pub const MAX_LAG: u32 = 3;
 /// Most Rootstock headers that are kept: more than three days of them at the highest rate ever seen.
 pub const MAX_DATED_HEADERS: usize = 16_384;
 /// Most seconds that the time of a header may be below that of its Bitcoin parent, or above that of the block on top of this
-/// parent, whose miners' clocks may differ by so much. A header that is older than its parent was not mined on it; one that
-/// is much younger than the next block was not mined when it says, or its miner named an old block, which would stretch
-/// what is judged.
-const MOST_APART: u64 = 7_200;
+/// parent: the clocks of their miners may differ by so much. A header that is older than its parent was not mined on it. A header
+/// that is much younger than the next block states a wrong time, or its miner named an old block, so that the work would
+/// count for the wrong suffix.
+const MAX_CLOCK_DIFFERENCE: u64 = 7_200;
 
-/// The least share of Bitcoin's own work in suffixes of the Bitcoin chain from a length on.
+/// The least dated work in suffixes of the Bitcoin chain from a length on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Floor {
-    /// Shortest suffix to which it applies, in blocks.
+    /// Shortest suffix to which the floor applies, in blocks.
     pub blocks: u32,
     /// Dated Rootstock work in percent of Bitcoin's.
     pub percent: u32,
@@ -38,9 +38,9 @@ pub struct Floor {
 /// The floors, shortest suffix first.
 ///
 /// Canonical headers carry 20 to 31 % of Bitcoin's work. The recorded headers show at least 10.9 % over 12 Bitcoin blocks
-/// and 19.2 % over 36. Twelve Bitcoin blocks in a lucky 40 minutes leave less: with a floor of 7 % for them too, 30 of 10,000
-/// honest windows would be refused at a share of 20 %, and 5 at 25 %; with these floors none. Tags are judged from 36 blocks
-/// on, too.
+/// and 19.2 % over 36. If Bitcoin's miners find twelve blocks within 40 minutes by luck, the share is smaller: with a floor of 7 %
+/// for twelve blocks too, 30 of 10,000 honest windows would be refused at a share of 20 %, and 5 at 25 %; with these floors none.
+/// From 36 blocks on tags are judged as well.
 pub const FLOORS: [Floor; 2] = [Floor { blocks: MIN_SUFFIX, percent: 3 }, Floor { blocks: 36, percent: 7 }];
 
 /// The parts of a Rootstock header that date its work.
@@ -50,11 +50,12 @@ pub struct DatedHeader {
     pub number: u64,
     /// Rootstock block hash.
     pub hash: B256,
-    /// Hash of the Bitcoin block that its proof names as the parent, in internal byte order; zero without a proof.
+    /// Hash of the Bitcoin block that the Bitcoin header in the proof names as its parent, in internal byte order; zero without a
+    /// proof.
     pub parent: B256,
-    /// The work of the header.
+    /// The work of the header: its difficulty.
     pub work: U256,
-    /// The time that it states, in seconds since 1970.
+    /// The time that the header states, in seconds since 1970.
     pub time: u64,
 }
 
@@ -70,24 +71,24 @@ impl DatedHeader {
 
 /// A header of the window, with its date.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct DatedEntry {
     header: DatedHeader,
-    /// Height of its parent, if that was Bitcoin's newest block at the time of the header.
+    /// Height of the Bitcoin parent, if that block is in the Bitcoin chain and fits the time of the header.
     parent: Option<u32>,
-    /// Whether its work counts: the parent is known and not below one that an earlier header names.
+    /// Whether the work counts: the parent has a height, and no earlier header whose work counts names a higher parent.
     counts: bool,
-    /// The highest parent named up to this header.
+    /// The highest parent of the headers up to this one whose work counts.
     newest: Option<u32>,
 }
 
-/// Work of a suffix of the Bitcoin chain.
+/// The dated work in a suffix of the Bitcoin chain, which its newest blocks form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatedSuffix {
     /// Number of Bitcoin blocks.
     pub blocks: u32,
     /// Rootstock work that was done while these blocks were mined.
     pub work: U256,
-    /// Work of these blocks.
+    /// Work of these Bitcoin blocks.
     pub bitcoin: U256,
 }
 
@@ -125,7 +126,7 @@ impl DatedSuffix {
 pub struct DatedReport {
     /// Height of the Bitcoin block at which suffixes end.
     pub tip: u32,
-    /// How many blocks the newest named parent is behind it; `None` if no header names a block of the chain.
+    /// How many blocks the newest named parent is below the tip; `None` if no header names a block of the chain.
     pub lag: Option<u32>,
     /// Length of the longest suffix that could be judged. Below [`MIN_SUFFIX`] nothing was judged.
     pub judged: u32,
@@ -153,11 +154,13 @@ impl DatedReport {
 pub struct DatedWork {
     /// First Rootstock block that is dated.
     from: u64,
-    points: VecDeque<Point>,
+    /// The dated headers, oldest first.
+    entries: VecDeque<DatedEntry>,
     /// The highest header whose proof of work was not checked at the last look.
     unproven: Option<u64>,
-    /// Counted work by the height of its parent.
+    /// The work that counts, by the height of its Bitcoin parent.
     by_parent: BTreeMap<u32, U256>,
+    /// The Bitcoin blocks at the last look, which tell where the Bitcoin chain has changed.
     seen: SeenBlocks,
 }
 
@@ -168,7 +171,7 @@ impl DatedWork {
         Self::after(from, SeenBlocks::default())
     }
 
-    /// The same, after these Bitcoin blocks were seen.
+    /// As [`Self::new`], if these Bitcoin blocks were seen before.
     pub(super) fn after(from: u64, seen: SeenBlocks) -> Self {
         Self { from, seen, ..Self::default() }
     }
@@ -188,17 +191,20 @@ impl DatedWork {
         self.follow_bitcoin(bitcoin);
         let unproven = view.unproven();
         if unproven != self.unproven {
-            // More headers that were read back are proven now, below those that are dated.
+            // The proofs of work of more restored headers are checked now, below those that are dated, so all are dated again.
             self.unproven = unproven;
-            self.points.clear();
+            self.entries.clear();
             self.by_parent.clear();
         }
-        while self.points.back().is_some_and(|last| !view.is_canonical(last.header.number, &last.header.hash))
+        while self
+            .entries
+            .back()
+            .is_some_and(|last| !view.is_canonical(last.header.number, &last.header.hash))
         {
             self.pop();
         }
         let lowest = self.from.max(view.lowest()).max(unproven.map_or(0, |number| number.saturating_add(1)));
-        let from = self.points.back().map_or(lowest, |last| last.header.number.saturating_add(1));
+        let from = self.entries.back().map_or(lowest, |last| last.header.number.saturating_add(1));
         // More headers than are kept need not be looked at.
         let head = view.head().number;
         let from = from.max(head.saturating_sub(MAX_DATED_HEADERS as u64));
@@ -211,28 +217,29 @@ impl DatedWork {
     /// Adds the next header of the chain.
     pub fn push(&mut self, header: DatedHeader, bitcoin: &BitcoinChain) {
         self.add(header, bitcoin);
-        while self.points.len() > MAX_DATED_HEADERS {
-            if let Some(oldest) = self.points.pop_front() {
+        while self.entries.len() > MAX_DATED_HEADERS {
+            if let Some(oldest) = self.entries.pop_front() {
                 self.discount(&oldest);
             }
         }
     }
 
-    /// Looks again at the headers whose dates the Bitcoin chain has changed since the last call.
+    /// Dates those headers again whose dates have changed with the Bitcoin chain since the last call.
     pub fn follow_bitcoin(&mut self, bitcoin: &BitcoinChain) {
-        if !self.seen.are_old(bitcoin) {
+        if !self.seen.has_changed(bitcoin) {
             return;
         }
         let fork = self.seen.look(bitcoin);
-        let changed = |point: &Point| match point.parent {
-            // The block on top of the parent is known and still the same.
+        let changed = |entry: &DatedEntry| match entry.parent {
+            // The block on top of the parent was seen before and is still the same.
             Some(height) if fork.is_some_and(|fork| height < fork) => false,
-            known => parent_of(&point.header, bitcoin) != known,
+            parent => parent_of(&entry.header, bitcoin) != parent,
         };
-        if let Some(first) = self.points.iter().position(changed) {
-            let again = self.points.split_off(first);
-            again.iter().for_each(|point| self.discount(point));
-            again.into_iter().for_each(|point| self.add(point.header, bitcoin));
+        // Whether the work of a header counts depends on all headers before it, so all from the first changed one are added again.
+        if let Some(first) = self.entries.iter().position(changed) {
+            let again = self.entries.split_off(first);
+            again.iter().for_each(|entry| self.discount(entry));
+            again.into_iter().for_each(|entry| self.add(entry.header, bitcoin));
         }
     }
 
@@ -242,8 +249,9 @@ impl DatedWork {
         self.seen.removed(tip)
     }
 
+    /// Dates the next header.
     fn add(&mut self, header: DatedHeader, bitcoin: &BitcoinChain) {
-        let before = self.points.back().and_then(|point| point.newest);
+        let before = self.entries.back().and_then(|entry| entry.newest);
         let parent = parent_of(&header, bitcoin);
         let counts = parent.is_some() && parent >= before;
         let newest = if counts { parent } else { before };
@@ -251,20 +259,21 @@ impl DatedWork {
             let sum = self.by_parent.entry(height).or_default();
             *sum = sum.saturating_add(header.work);
         }
-        self.points.push_back(Point { header, parent, counts, newest });
+        self.entries.push_back(DatedEntry { header, parent, counts, newest });
     }
 
+    /// Removes the newest header.
     fn pop(&mut self) {
-        if let Some(last) = self.points.pop_back() {
+        if let Some(last) = self.entries.pop_back() {
             self.discount(&last);
         }
     }
 
-    /// Takes a removed header's work from the sums.
-    fn discount(&mut self, point: &Point) {
-        let Some(height) = point.parent.filter(|_| point.counts) else { return };
+    /// Subtracts a removed header's work from the sums.
+    fn discount(&mut self, entry: &DatedEntry) {
+        let Some(height) = entry.parent.filter(|_| entry.counts) else { return };
         if let Some(sum) = self.by_parent.get_mut(&height) {
-            *sum = sum.saturating_sub(point.header.work);
+            *sum = sum.saturating_sub(entry.header.work);
             if sum.is_zero() {
                 self.by_parent.remove(&height);
             }
@@ -274,27 +283,28 @@ impl DatedWork {
     /// Number of headers that are dated.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.points.len()
+        self.entries.len()
     }
 
     /// Whether no header is dated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Whether all dated headers are above the Rootstock block `number`, although the first of them was known when the Bitcoin block
-    /// at `height` was mined.
-    pub(super) fn is_below(&self, number: u64, height: u32) -> bool {
-        let first = self.points.front().map(|oldest| oldest.header.number);
+    /// Whether the chain was already past the Rootstock block `number` when the Bitcoin block at `height` was mined: all dated headers
+    /// are above `number`, although the first of them was mined before that Bitcoin block.
+    pub(super) fn was_past(&self, number: u64, height: u32) -> bool {
+        let first = self.entries.front().map(|oldest| oldest.header.number);
         let parent = self.by_parent.keys().next();
         first.zip(parent).is_some_and(|(first, parent)| number < first && height > parent.saturating_add(1))
     }
 
-    /// Whether the first header that was mined after the Bitcoin block at `height` is below the Rootstock block `number`.
-    pub(super) fn is_above(&self, number: u64, height: u32) -> bool {
-        let later = self.points.partition_point(|point| point.newest < Some(height));
-        self.points.get(later).is_some_and(|point| point.header.number < number)
+    /// Whether the chain had not reached the Rootstock block `number` yet when the Bitcoin block at `height` was mined: the first
+    /// header that was mined on that Bitcoin block or on a later one is below `number`.
+    pub(super) fn had_not_reached(&self, number: u64, height: u32) -> bool {
+        let later = self.entries.partition_point(|entry| entry.newest < Some(height));
+        self.entries.get(later).is_some_and(|entry| entry.header.number < number)
     }
 
     /// First Rootstock block that is dated.
@@ -309,11 +319,11 @@ impl DatedWork {
 
     /// Judges every suffix of the Bitcoin chain that ends at `tip`, as far down as the headers reach.
     ///
-    /// Work counts for the suffix of `b` blocks if its parent is at `tip - b` to `tip - 1`: it was done while these blocks
-    /// were mined. The lowest parent is left out, because earlier headers may name it too.
+    /// Work counts for the suffix of `b` blocks if its parent is at `tip - b` to `tip - 1`: the work was done while these blocks
+    /// were mined. The lowest parent is left out, because headers below the dated ones may name it too.
     #[must_use]
     pub fn report(&self, bitcoin: &BitcoinChain, tip: u32) -> DatedReport {
-        let newest = self.points.back().and_then(|point| point.newest);
+        let newest = self.entries.back().and_then(|entry| entry.newest);
         let mut report = DatedReport {
             tip,
             lag: newest.map(|newest| tip.saturating_sub(newest)),
@@ -350,12 +360,13 @@ impl DatedWork {
     }
 }
 
-/// Height of a header's parent, if that was Bitcoin's newest block at the time of the header.
+/// Height of a header's Bitcoin parent, if the parent is in the Bitcoin chain and was its newest block at the time of the header.
 fn parent_of(header: &DatedHeader, bitcoin: &BitcoinChain) -> Option<u32> {
     let height = bitcoin.height_of(&header.parent)?;
     let time_at = |height: u32| bitcoin.at(height).map(|block| u64::from(block.time));
-    let is_older = time_at(height).is_some_and(|time| time > header.time.saturating_add(MOST_APART));
+    let is_older =
+        time_at(height).is_some_and(|time| time > header.time.saturating_add(MAX_CLOCK_DIFFERENCE));
     let next = time_at(height.saturating_add(1));
-    let is_younger = next.is_some_and(|time| header.time > time.saturating_add(MOST_APART));
+    let is_younger = next.is_some_and(|time| header.time > time.saturating_add(MAX_CLOCK_DIFFERENCE));
     (!is_older && !is_younger).then_some(height)
 }

@@ -1,27 +1,27 @@
 //! The Bitcoin blocks that commit to one Rootstock block or to those above it, and the cost of a forgery.
 //!
-//! Evidence is shown above an answer's block, not for the chain: a fork of the newest twelve headers costs 0.15 Bitcoin
-//! blocks' hashes and inherits everything below it.
+//! Callers are shown the evidence for the block of an answer, not for the chain: a false branch of the newest twelve headers costs
+//! only as many hashes as 0.15 Bitcoin blocks, and has all Bitcoin blocks below it in common with the true chain.
 
 use super::tags::TagCounts;
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::BitcoinChain;
 use crate::types::U256;
 
-/// The Bitcoin blocks above a Rootstock block, and the tags of the newest ones.
+/// The Bitcoin blocks that commit to a Rootstock block or to one above it, and the tags of the newest Bitcoin blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEvidence {
-    /// Bitcoin blocks, each with another one on top, that commit to this block or to one above it.
+    /// Number of Bitcoin blocks that commit to this block or to one above it. Each has another Bitcoin block on top.
     pub bitcoin_blocks: u32,
-    /// Height of the newest of them.
+    /// Height of the newest of these Bitcoin blocks; `None` if there is none.
     pub newest_height: Option<u32>,
     /// Seconds since the time that the newest of these blocks states.
     pub newest_age: Option<u64>,
-    /// Tags of the newest 72 Bitcoin blocks. They are of the chain, not of this block.
+    /// Tags of the newest 72 Bitcoin blocks, which judge the whole chain, not this block.
     pub tags: TagCounts,
 }
 
-/// The least that a forgery of a block and of all blocks above it costs.
+/// The least work that a forgery of a block and of all blocks above it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttackCost {
     /// Number of headers: the block and those above it.
@@ -44,8 +44,8 @@ impl AttackCost {
         Some(Self { headers, work, milli_blocks })
     }
 
-    /// How long a pool with `percent` of Bitcoin's hashes takes, in minutes: a thousandth of a block takes all miners 0.6
-    /// seconds.
+    /// How many minutes a pool with `percent` of Bitcoin's hashes takes: all miners together take 0.6 seconds, a hundredth of a
+    /// minute, for a thousandth of a block.
     #[must_use]
     pub fn minutes(&self, percent: u32) -> u64 {
         self.milli_blocks.checked_div(u64::from(percent)).unwrap_or(u64::MAX)

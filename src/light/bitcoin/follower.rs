@@ -1,4 +1,5 @@
-//! The Bitcoin chain of a client: what sources show of it, and what it says of the Rootstock chain.
+//! The Bitcoin chain of a client: the headers and coinbases that Bitcoin sources have shown, and the newest report that the judge
+//! makes of the Rootstock chain from them.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -18,34 +19,37 @@ use crate::consensus::bitcoin::{
 };
 use crate::types::B256;
 
-/// Rootstock headers below the head that are judged at first: three days at a header every 30 seconds. Bitcoin's newest
-/// [`COUNTED_BLOCKS`] take two.
+/// Rootstock headers below the head that are judged at first: three days at a header every 30 seconds, more than the two days
+/// of Bitcoin's newest [`COUNTED_BLOCKS`].
 const JUDGED_HEADERS: u64 = COUNTED_BLOCKS as u64 * 30;
 /// Seconds after which a report is made anew although neither chain has changed: uncles may have been proven meanwhile, and the
 /// age of Bitcoin's tip is judged too.
 const REPORT_AGE: u64 = 30;
-/// The number from which on a judge looks at headers before there is a chain to judge.
+/// The first block number of a judge that has no chain to judge yet: above all blocks.
 const NOT_BEGUN: u64 = u64::MAX;
 
 /// The state of both chains from which a report was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReportBasis {
+    /// Hash of the Rootstock head.
     head: B256,
-    /// How often sources had shown something new of Bitcoin's chain, branches included.
+    /// [`BitcoinFollower::changes`] at that time.
     changes: u64,
 }
 
-/// The Bitcoin chain that sources show, and what it says of the Rootstock chain that the client follows. Cloning copies 160
-/// bytes a header that is held: 1 MB, at most 20 MB on a server.
+/// The Bitcoin chain that sources show, with the judge of the Rootstock chain that the client follows. Cloning copies 160
+/// bytes for each stored header: 1 MB in a client, at most 20 MB in a server.
 #[derive(Debug, Clone)]
 pub struct BitcoinFollower {
     chain: BitcoinChain,
     coinbases: Coinbases,
     judge: BitcoinJudge,
-    /// How often sources have shown something new.
+    /// The number of headers, coinbases and replaced chains that were new, branches included.
     changes: u64,
+    /// The newest report, with its basis and its time in seconds since 1970.
     report: Option<(ReportBasis, u64, BitcoinReport)>,
-    /// As of the report, the newest Rootstock block that each of Bitcoin's blocks stands behind, lowest first.
+    /// For each Bitcoin block that commits to the chain, as of the report, the highest Rootstock block that it supports
+    /// ([`Commitments::behind`](super::Commitments::behind)); lowest first.
     behind: Vec<u64>,
 }
 
@@ -62,7 +66,7 @@ impl BitcoinFollower {
         Self::after(chain, SeenBlocks::default())
     }
 
-    /// A follower of a chain, after these of its blocks were seen.
+    /// A follower of a chain, whose earlier run has seen these blocks.
     fn after(chain: BitcoinChain, mut seen: SeenBlocks) -> Self {
         seen.begin(&chain);
         let mut judge = BitcoinJudge::new(NOT_BEGUN);
@@ -71,11 +75,11 @@ impl BitcoinFollower {
         Self { chain, coinbases, judge, changes: 0, report: None, behind }
     }
 
-    /// Takes back what [`Self::stored`] returned, and verifies it ([`BitcoinChain::restore`]). A stored coinbase that is not proven is
-    /// missing. `now` is in seconds since 1970.
+    /// Restores a follower from the bytes that [`Self::stored`] returned, and verifies them ([`BitcoinChain::restore`]). A stored
+    /// coinbase whose proof fails is left out, and fetched again. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// [`StoredBitcoinError`]: nothing of it can be used.
+    /// [`StoredBitcoinError`]: none of the bytes can be used.
     pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
         let (coinbases, stored) = split_stored(stored);
         let (seen, chain) = SeenBlocks::restore(stored)?;
@@ -84,9 +88,9 @@ impl BitcoinFollower {
         Ok(follower)
     }
 
-    /// The bytes to store: those of the chain ([`BitcoinChain::stored`]), the coinbases that are judged and kept with their proofs, and a
-    /// deep reorganisation of its last day. One of the newest blocks is among them although the Rootstock chain was not judged
-    /// since: the program may end before.
+    /// The bytes to store: the judged coinbases whose proofs are kept, the deepest reorganisation of the last day, and the chain
+    /// ([`BitcoinChain::stored`]). A reorganisation that the judge has not looked at yet is included, because the program may end
+    /// before it does.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         let seen = self.judge.dated().seen().with_look(&self.chain);
@@ -101,13 +105,14 @@ impl BitcoinFollower {
         self.judge.dated().seen().with_look(&self.chain).removed(self.chain.tip().height)
     }
 
-    /// The same follower, whose chain holds so many headers ([`BitcoinChain::holding`]).
+    /// The same follower, whose chain keeps so many headers ([`BitcoinChain::holding`]).
     #[must_use]
     pub fn holding(self, headers: u32) -> Self {
         Self { chain: self.chain.holding(headers), ..self }
     }
 
-    /// Remembers which of Bitcoin's blocks another follower has seen, whose chain is not used.
+    /// Remembers which Bitcoin blocks another follower has seen, whose chain is not used. A chain that is fetched later is compared
+    /// with these blocks.
     pub(in crate::light) fn remember(&mut self, other: &Self) {
         *self.judge.dated_mut().seen_mut() = other.judge.dated().seen().as_stored();
     }
@@ -131,8 +136,8 @@ impl BitcoinFollower {
         Ok(new)
     }
 
-    /// Puts headers on top of the tip, in a chain without branches ([`BitcoinChain::extend`]). Those that are held are skipped.
-    /// Returns how many are new.
+    /// Puts headers on top of the tip, in a chain without branches ([`BitcoinChain::extend`]). Headers that the chain has are
+    /// skipped. Returns how many are new.
     ///
     /// # Errors
     /// The first header that the chain refuses; those before it are inserted.
@@ -153,18 +158,18 @@ impl BitcoinFollower {
         Ok(new)
     }
 
-    /// Follows another Bitcoin chain, which was verified apart. What was seen of the one before is remembered: how deep the
-    /// reorganisation is, and the coinbases of blocks that both have.
+    /// Follows another Bitcoin chain, which was verified apart. The blocks seen of the old chain are remembered, which tell how deep
+    /// the reorganisation is, and so are the coinbases of blocks that both chains have.
     pub(in crate::light) fn replace_chain(&mut self, chain: BitcoinChain) {
         if !self.judge.dated().seen().reach(chain.lowest()) {
-            // No block of both is held, so that nothing tells a reorganisation.
+            // All seen blocks are below the new chain's headers, so they cannot show a reorganisation.
             self.judge = BitcoinJudge::new(NOT_BEGUN);
         }
         self.chain = chain;
         self.changes = self.changes.saturating_add(1);
     }
 
-    /// Proves and keeps the coinbase of the block at a height of the chain. One of a block that is not held is ignored.
+    /// Proves and keeps the coinbase of the chain's block at a height. If the chain has no header there, the coinbase is ignored.
     ///
     /// # Errors
     /// The coinbase is not that block's.
@@ -196,14 +201,14 @@ impl BitcoinFollower {
         Ok(())
     }
 
-    /// Proves a coinbase as another Rootlight gives it, and keeps it with its proof. One of another block is ignored.
+    /// Proves a coinbase as another Rootlight gives it, and keeps it with its proof. A coinbase of another block is ignored.
     pub(in crate::light) fn take_coinbase(&mut self, height: u32, proof: CoinbaseProofBuf) {
         if let Ok(Some(proven)) = self.prove_coinbase(height, &proof.as_proof()) {
             self.keep_coinbase(&proven, Some(proof));
         }
     }
 
-    /// Keeps a coinbase, with its proof if other clients are to get it. It counts while the chain has its block.
+    /// Keeps a coinbase, with its proof if other clients are to get it. The coinbase counts while the chain has its block.
     pub fn keep_coinbase(&mut self, proven: &ProvenCoinbase, proof: Option<CoinbaseProofBuf>) {
         match proof {
             None => self.coinbases.insert(proven),
@@ -212,7 +217,7 @@ impl BitcoinFollower {
         self.changes = self.changes.saturating_add(1);
     }
 
-    /// Proves a coinbase; `None` if its block is not held.
+    /// Proves a coinbase; `None` if the chain has no header at this height.
     fn prove_coinbase(
         &self,
         height: u32,
@@ -227,8 +232,7 @@ impl BitcoinFollower {
         &self.coinbases
     }
 
-    /// Heights of the blocks whose coinbases are missing, newest first: of those whose tags are judged, or would be if a close
-    /// rival were known.
+    /// Heights of the blocks whose coinbases are missing, newest first, among the [`Self::judged_heights`].
     #[must_use]
     pub fn missing_coinbases(&self) -> Vec<u32> {
         let (lowest, top) = self.judged_heights().into_inner();
@@ -237,14 +241,15 @@ impl BitcoinFollower {
         missing
     }
 
-    /// Heights of the blocks whose tags are judged, or would be if a close rival were known.
+    /// Heights of the blocks whose tags are judged, and of those whose tags would be judged if a rival branch were known.
     pub(crate) fn judged_heights(&self) -> RangeInclusive<u32> {
         let top = self.chain.tip().height;
-        // One more than is judged, because the tip itself has no block on top and does not count.
+        // The tip itself has no block on top and does not count, so the range includes one more block than is judged.
         let judged = JUDGED_TAGS.into_iter().max().unwrap_or_default();
-        // Tags are judged from where a close rival leaves, but for a rival so deep that no more coinbases are kept.
+        // Tags are judged from where a close rival branch leaves the chain, but no deeper than coinbases are kept.
         let deepest = top.saturating_sub((KEPT_COINBASES as u32).saturating_sub(judged).saturating_sub(1));
-        // Clients that ask this one may know a rival that this one was not shown. The chain counts for none that is deeper.
+        // Clients that fetch coinbases from this one may know a rival branch that this one was not shown. A rival that leaves
+        // deeper than this makes their verdict weak without any tags.
         let shown_elsewhere = top.saturating_sub(DEEP_REORGANISATION.saturating_sub(1));
         let fork = self.chain.rival_fork(CLOSE_RIVAL).unwrap_or(top).min(shown_elsewhere).max(deepest);
         fork.saturating_sub(judged).max(self.chain.lowest())..=top
@@ -255,12 +260,12 @@ impl BitcoinFollower {
         let first = view.head().number.saturating_sub(JUDGED_HEADERS);
         let judge = &mut self.judge;
         if judge.dated().from() > first {
-            // No chain was followed before, or another one, whose numbers were higher.
+            // The judge has no chain yet, or followed another one with higher numbers.
             judge.begin_at(first);
         }
         judge.follow(view, &self.chain);
         let report = judge.report(view, &self.chain, &self.coinbases, now);
-        // The newest block has none on top.
+        // The newest block has no block on top and does not count.
         self.behind = judge.commitments().behind(&self.chain, report.dated.tip.saturating_sub(1));
         self.report = Some((self.basis(view), now, report));
     }
@@ -298,7 +303,7 @@ impl BitcoinFollower {
         self.report_at(now).map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
     }
 
-    /// The newest block that the report is about; `None` while there is none above the checkpoint.
+    /// The tip of the Bitcoin chain; `None` while there is no block above the checkpoint.
     #[must_use]
     pub fn tip(&self) -> Option<BitcoinBlock> {
         let tip = self.chain.tip();
@@ -307,13 +312,14 @@ impl BitcoinFollower {
 
     /// The highest Rootstock block that has at least `least` Bitcoin blocks behind it, as of the newest report. A Bitcoin
     /// block is behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on
-    /// top. `None` if there is none, or if `least` is 0.
+    /// top. `None` if no Rootstock block has so many, or if `least` is 0.
     #[must_use]
     pub fn newest_behind(&self, least: u32) -> Option<u64> {
         self.behind.get(self.behind.len().checked_sub(least as usize)?).copied()
     }
 
-    /// The Bitcoin blocks above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
+    /// The Bitcoin blocks that commit to a canonical Rootstock block or to one above it, as of the newest report; `now` is in
+    /// seconds since 1970. `None` before there is a report.
     #[must_use]
     pub fn evidence(&self, number: u64, now: u64) -> Option<BlockEvidence> {
         Some(self.judge.evidence(number, &self.chain, self.report()?, now))

@@ -1,4 +1,5 @@
-//! The judge: dated work, commitments and tags of one Rootstock chain.
+//! The judge of one Rootstock chain: from its dated work, its commitments and the tags of Bitcoin's coinbases it makes the report
+//! with the verdict.
 
 use super::coinbases::Coinbases;
 use super::commitments::{Commitments, Counts};
@@ -14,15 +15,15 @@ use crate::consensus::bitcoin::BitcoinChain;
 /// The verdict on a Rootstock chain, with the findings of each rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitcoinReport {
-    /// All of it together.
+    /// The verdict, which follows from the other fields.
     pub verdict: BitcoinVerdict,
-    /// Dated work.
+    /// The Rootstock work that was done on Bitcoin's newest blocks.
     pub dated: DatedReport,
     /// Bitcoin blocks that commit to the chain.
     pub counts: Counts,
-    /// Tags of the newest Bitcoin blocks.
+    /// Tags of the newest 72 Bitcoin blocks, by class.
     pub tags: TagCounts,
-    /// A branch that no upstream shows, to warn of. It does not depend on the verdict.
+    /// A branch that no upstream shows, to warn of whatever the verdict is.
     pub hidden: Option<HiddenBranch>,
     /// Seconds since Bitcoin's tip was mined, by its own time.
     pub tip_age: u64,
@@ -42,7 +43,7 @@ impl BitcoinJudge {
         Self { dated: DatedWork::new(from), commitments: Commitments::new(from) }
     }
 
-    /// Judges the canonical headers from this block number on from now on, and remembers what was seen of Bitcoin.
+    /// Begins again with the canonical headers from this block number on, and keeps the seen Bitcoin blocks.
     pub(super) fn begin_at(&mut self, from: u64) {
         let seen = core::mem::take(self.dated.seen_mut());
         *self = Self { dated: DatedWork::after(from, seen), commitments: Commitments::new(from) };
@@ -53,7 +54,7 @@ impl BitcoinJudge {
         &mut self.dated
     }
 
-    /// Follows both chains. Call it after either has changed or uncles were proven. A new header costs a few steps.
+    /// Follows both chains. Call this after either chain has changed or uncles were proven. A new header costs a few steps.
     pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
         self.dated.follow(view, bitcoin);
         self.commitments.follow(view, bitcoin);
@@ -69,8 +70,8 @@ impl BitcoinJudge {
         &self.commitments
     }
 
-    /// Judges the chain that was followed so far, at the tip of the Bitcoin chain or, where another branch is at most two
-    /// blocks of work behind, at the block where that branch leaves. `now` is the clock in seconds since 1970. It takes
+    /// Judges the chain that was followed so far, at the tip of the Bitcoin chain or, if another Bitcoin branch has at most two
+    /// blocks of work less, at the block where that branch leaves. `now` is the clock in seconds since 1970. A report takes
     /// about as long as hashing a thousand headers.
     #[must_use]
     pub fn report(
@@ -100,7 +101,8 @@ impl BitcoinJudge {
         BitcoinReport { verdict, dated, counts, tags: tags.all(), hidden, tip_age }
     }
 
-    /// The first rule that does not hold.
+    /// The first rule that does not hold. Faults of the Bitcoin chain come first, because the other rules are not reliable on a
+    /// faulty one.
     fn weakness(
         &self,
         dated: &DatedReport,
@@ -132,6 +134,7 @@ impl BitcoinJudge {
             return Some(WeakReason::LowWork(low));
         }
         match (tags.verdict, self.commitments.awaited()) {
+            // Tags of uncles that are not proven yet count as kin, and would be own.
             (Err(TagFault::Own | TagFault::Kin), awaited) if awaited > 0 => {
                 return Some(WeakReason::AwaitsUncles(awaited));
             }
@@ -141,8 +144,8 @@ impl BitcoinJudge {
         counts.is_low(dated.judged).then_some(WeakReason::FewCommitments(counts))
     }
 
-    /// The Bitcoin blocks above the canonical Rootstock block `number`. `report` is the newest one, `now` the clock in seconds
-    /// since 1970.
+    /// The Bitcoin blocks that commit to the canonical Rootstock block `number` or to one above it. `report` is the newest report,
+    /// `now` the clock in seconds since 1970.
     #[must_use]
     pub fn evidence(
         &self,

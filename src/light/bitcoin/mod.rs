@@ -1,4 +1,7 @@
-//! Evidence from Bitcoin about a Rootstock chain: when its work was done, and whether Bitcoin's miners stand behind it.
+//! Evidence from Bitcoin about a Rootstock chain: when its work was done, and whether Bitcoin's miners support it.
+//!
+//! Rootstock is merge-mined: its proof of work is a Bitcoin header whose coinbase (first transaction) names a Rootstock block in a
+//! tag. docs/trust/bitcoin.md explains the rules.
 //!
 //! | file | contents |
 //! |---|---|
@@ -7,10 +10,10 @@
 //! | `coinbases` | proven coinbases of the newest Bitcoin blocks |
 //! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that no upstream shows |
 //! | `seen_blocks` | Bitcoin's newest blocks as the client saw them, and how deep they were reorganised |
-//! | `judge`, `verdict` | all of it together |
-//! | `evidence` | what stands above one block, and what a forgery of it costs |
-//! | `served` | how Rootlights pass on headers and coinbases |
-//! | `coinbase_list`, `stored_coinbases` | coinbases as they are passed on, and as a client stores them |
+//! | `judge`, `verdict` | the verdict on the chain, from all rules together |
+//! | `evidence` | the Bitcoin blocks that commit to one block or to those above it, and the cost of a forgery |
+//! | `served` | the encoding in which Rootlights send each other headers and coinbases |
+//! | `coinbase_list`, `stored_coinbases` | the encoding of coinbases when they are sent, and when a client stores them |
 //! | `follower` | the Bitcoin chain of a client, and the newest report on the Rootstock chain |
 //!
 //! Every function is pure: the caller gives the chains and the time.

@@ -1,4 +1,5 @@
-//! The newest Bitcoin blocks that a client has seen, and how deep they were reorganised.
+//! The newest Bitcoin blocks that a client has seen, and how deep they were reorganised. A deep reorganisation makes the verdict
+//! weak for a day, also after a restart.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,19 +7,21 @@ use alloc::vec::Vec;
 use crate::consensus::bitcoin::{BitcoinChain, StoredBitcoinError, double_sha256};
 use crate::types::B256;
 
-/// Newest Bitcoin blocks whose hashes are remembered, to see how deep a reorganisation went.
+/// Newest Bitcoin blocks whose hashes are remembered, to see how deep a reorganisation went: many more than the 6 that
+/// count as deep.
 const REMEMBERED: u32 = 64;
 /// Bitcoin blocks for which a reorganisation is remembered: about a day's.
 const DAY: u32 = 144;
-/// The form of a stored reorganisation: `0x02 | height of the tip (4) | blocks removed (4) | checksum (8)`, numbers little-endian. No
-/// stored chain begins with this byte.
+/// The first byte of a stored reorganisation: `0x02 | height of the tip (4) | blocks removed (4) | checksum (8)`, numbers
+/// little-endian. No stored chain begins with this byte.
 const FORM: u8 = 2;
+/// Bytes of the checksum: the first ones of the double SHA-256 of the bytes before it.
 const CHECKSUM_LEN: usize = 8;
 
 /// A reorganisation of the Bitcoin chain.
 #[derive(Debug, Clone, Copy)]
 struct Reorganisation {
-    /// Height of the tip after it.
+    /// Height of the tip after the reorganisation.
     at: u32,
     /// Blocks that left the chain.
     removed: u32,
@@ -27,31 +30,32 @@ struct Reorganisation {
 /// The newest Bitcoin blocks at the last look, and the deepest reorganisation that was seen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SeenBlocks {
-    /// Oldest first.
+    /// Height and hash of each block, oldest first.
     newest: VecDeque<(u32, B256)>,
-    /// Whether they are those of a stored chain, which may be the chain of others.
+    /// Whether the blocks are those of a stored chain, which another source may have shown.
     are_stored: bool,
+    /// The deepest reorganisation that was seen.
     deepest: Option<Reorganisation>,
 }
 
 impl SeenBlocks {
-    /// Whether the tip of the chain is another one than at the last look. A chain of its first block alone says nothing of a
-    /// reorganisation.
-    pub(super) fn are_old(&self, bitcoin: &BitcoinChain) -> bool {
+    /// Whether the tip of the chain is another one than at the last look. A chain of its first block alone cannot show a
+    /// reorganisation and counts as unchanged.
+    pub(super) fn has_changed(&self, bitcoin: &BitcoinChain) -> bool {
         let tip = bitcoin.tip();
         tip.height > bitcoin.start().height && self.newest.back() != Some(&(tip.height, tip.hash))
     }
 
-    /// The same after a look at the chain, for what is stored with it.
+    /// A copy that has looked at the chain, to be stored with the chain.
     pub(super) fn with_look(&self, bitcoin: &BitcoinChain) -> Self {
         let mut seen = self.clone();
-        if seen.are_old(bitcoin) {
+        if seen.has_changed(bitcoin) {
             seen.look(bitcoin);
         }
         seen
     }
 
-    /// Whether the newest of them is at this height or above.
+    /// Whether the newest seen block is at this height or above.
     pub(super) fn reach(&self, height: u32) -> bool {
         self.newest.back().is_some_and(|(newest, _)| *newest >= height)
     }
@@ -61,20 +65,21 @@ impl SeenBlocks {
         Self { are_stored: true, ..self.clone() }
     }
 
-    /// Looks at the chain. Returns the height of the newest block of the last look that is still in it.
+    /// Looks at the chain and remembers its newest blocks. Returns the height of the newest block of the last look that is still in
+    /// the chain.
     pub(super) fn look(&mut self, bitcoin: &BitcoinChain) -> Option<u32> {
         let tip = bitcoin.tip().height;
         let is_kept =
             |(height, hash): &&(u32, B256)| bitcoin.at(*height).is_some_and(|block| block.hash == *hash);
         let fork = self.newest.iter().rev().find(is_kept).map(|(height, _)| *height);
         if let Some((newest, _)) = self.newest.back() {
-            // A stored chain without a block of this one says nothing of a reorganisation.
-            let apart = if self.are_stored { 0 } else { REMEMBERED };
-            // A chain that ends at one of the blocks has put nothing in their place.
             let removed = match fork {
+                // A chain that ends at one of the blocks is shorter, but has replaced none of them.
                 Some(fork) if fork == tip => 0,
                 Some(fork) => newest.saturating_sub(fork),
-                None => apart,
+                // A stored chain that has no block in common with this one may be a chain of other sources.
+                None if self.are_stored => 0,
+                None => REMEMBERED,
             };
             if removed > self.removed(tip).unwrap_or_default() {
                 self.deepest = Some(Reorganisation { at: tip, removed });
@@ -87,13 +92,13 @@ impl SeenBlocks {
         fork
     }
 
-    /// Blocks removed by the deepest reorganisation of the chain of about its last day. `tip` is the height of its tip.
+    /// Blocks removed by the deepest reorganisation of the chain's last day; `None` without one. `tip` is the height of its tip.
     pub(super) fn removed(&self, tip: u32) -> Option<u32> {
         let is_recent = |deepest: &Reorganisation| deepest.at.saturating_add(DAY) > tip;
         self.deepest.filter(is_recent).map(|deepest| deepest.removed)
     }
 
-    /// The bytes to store before those of the chain, whose tip has this height; none if no recent reorganisation was seen.
+    /// The bytes to store before those of the chain, whose tip has this height; empty if no recent reorganisation was seen.
     pub(super) fn stored(&self, tip: u32) -> Vec<u8> {
         let (Some(Reorganisation { at, removed }), Some(_)) = (self.deepest, self.removed(tip)) else {
             return Vec::new();
@@ -103,7 +108,8 @@ impl SeenBlocks {
         content.into_iter().chain(sum.iter().copied().take(CHECKSUM_LEN)).collect()
     }
 
-    /// Takes back what was stored before the bytes of a chain, and returns these with it.
+    /// Reads the reorganisation that was stored before the bytes of a chain, if there is one. Returns the rest: the bytes of the
+    /// chain.
     ///
     /// # Errors
     /// The bytes are cut off or damaged.
@@ -120,7 +126,8 @@ impl SeenBlocks {
         Ok((Self { deepest: Some(deepest), ..Self::default() }, chain))
     }
 
-    /// Looks at the chain for the first time. A reorganisation at a height that the chain does not reach never happened.
+    /// Looks at the chain for the first time. A stored reorganisation at a height that the chain does not reach is dropped: it was
+    /// not of this chain.
     pub(super) fn begin(&mut self, bitcoin: &BitcoinChain) {
         let tip = bitcoin.tip().height;
         self.deepest = self.deepest.filter(|deepest| deepest.at <= tip);

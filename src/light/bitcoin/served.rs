@@ -1,10 +1,9 @@
 //! Bitcoin data that Rootlights send each other: the results of `rootlight_getBitcoinHeaders` and
 //! `rootlight_getBitcoinTags`.
 //!
-//! Headers and coinbases are texts in base64. Headers are `lowest height (4) | highest height (4) | packed headers`, with
-//! big-endian heights.
-//! Coinbases are a list (`coinbase_list`).
-//! Nothing in them is verified: headers are inserted into a chain, and coinbases proven, like those of any other source.
+//! Headers and coinbases are texts in base64. Headers are `lowest height (4) | highest height (4) | packed headers`
+//! ([`PackedHeaders`]), with big-endian heights; coinbases are a list (`coinbase_list`). Decoding verifies nothing: the receiver
+//! inserts the headers into its chain and proves the coinbases, like those of any other source.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +16,7 @@ use super::follower::BitcoinFollower;
 use super::served_error::ServedBitcoinError;
 use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf, HEADER_LEN, PackedHeaders, ServedBitcoin};
 
-/// Most headers of one result: a period of Bitcoin's difficulty, 87 kB packed as a rule.
+/// Most headers of one result: a period between two changes of Bitcoin's difficulty, usually 87 kB packed.
 pub const MAX_SERVED_HEADERS: u32 = 2_016;
 /// Most coinbases of one result: a day's blocks, which are all that a server keeps.
 pub const MAX_SERVED_COINBASES: u32 = KEPT_COINBASES as u32;
@@ -33,15 +32,15 @@ pub struct ServedHeaders {
     pub headers: Vec<[u8; HEADER_LEN]>,
 }
 
-/// Encodes headers of the heaviest chain from a height on, or from the lowest that is held; at most [`MAX_SERVED_HEADERS`].
+/// Encodes headers of the heaviest chain from a height on, or from the chain's lowest header if that is higher; at most
+/// [`MAX_SERVED_HEADERS`].
 #[must_use]
 pub fn encode_bitcoin_headers(chain: &BitcoinChain, from: u32, count: u32) -> String {
     let (lowest, tip) = (chain.lowest(), chain.tip().height);
     encode_packed_headers(lowest, tip, &chain.packed(from.max(lowest), count.min(MAX_SERVED_HEADERS)))
 }
 
-/// Encodes packed headers of a chain, of which these are the heights of the lowest header that is held and of the newest
-/// block.
+/// Encodes packed headers of a chain with the heights of its lowest header and of its newest block.
 #[must_use]
 pub fn encode_packed_headers(lowest: u32, tip: u32, packed: &[u8]) -> String {
     BASE64.encode(&[&lowest.to_be_bytes()[..], &tip.to_be_bytes(), packed].concat())
@@ -68,7 +67,7 @@ pub fn encode_coinbases(follower: &BitcoinFollower, from: u32, count: u32) -> St
     encode_coinbase_proofs(heights.map(|height| follower.coinbases().proof_at(follower.chain(), height)))
 }
 
-/// Encodes the proofs of the coinbases of consecutive blocks; `None` stands for each one that is not held.
+/// Encodes the proofs of the coinbases of consecutive blocks; `None` stands for a block without a proof.
 pub fn encode_coinbase_proofs<'a>(mut proofs: impl Iterator<Item = Option<&'a CoinbaseProofBuf>>) -> String {
     BASE64.encode(&encode_list(&mut proofs))
 }
@@ -83,7 +82,7 @@ impl ServedBitcoin for BitcoinFollower {
     }
 }
 
-/// Decodes the coinbases of at most `most` consecutive blocks; `None` for each one that the server does not have.
+/// Decodes the proofs of the coinbases of at most `most` consecutive blocks; `None` for each one that the server does not have.
 ///
 /// # Errors
 /// [`ServedBitcoinError`]

@@ -1,4 +1,4 @@
-//! The Rootstock chain that we are shown, as tags are compared with it.
+//! The Rootstock chain that upstreams show, in the form in which the tags of Bitcoin's coinbases are compared with it.
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,8 @@ pub trait ShownChain {
     fn head(&self) -> u64;
     /// Whether the tag's 20 bytes are those of a block of the chain, or of a proven uncle of one.
     fn is_own(&self, tag: &Tag) -> bool;
-    /// The last byte of the displayed Bitcoin hash in the proof of the block of this number; `None` if its header is not
-    /// held.
+    /// The byte to which a tag commits for the block of this number (RSKIP-110): the last displayed byte of the hash of the Bitcoin
+    /// header in the block's proof. `None` if the chain does not have the header.
     fn bitcoin_byte(&self, number: u64) -> Option<u8>;
 }
 
@@ -22,12 +22,12 @@ pub trait ShownChain {
 #[derive(Debug)]
 pub struct ShownView<'a> {
     view: &'a ChainView,
-    /// First bytes of the hashes for merged mining of the blocks below RSKIP-110's first, where tags have no number.
+    /// First 20 bytes of the hashes for merged mining of the blocks up to [`FORK_DETECTION_FIRST`], whose tags have no number.
     unnumbered: Vec<[u8; 20]>,
 }
 
 impl<'a> ShownView<'a> {
-    /// The heaviest chain of a view. On a network whose first blocks are held, which are few, their hashes are computed.
+    /// The heaviest chain of a view. If the view has the first blocks of the network, their hashes are computed here.
     #[must_use]
     pub fn new(view: &'a ChainView) -> Self {
         let last = view.head().number.min(FORK_DETECTION_FIRST);
@@ -36,7 +36,7 @@ impl<'a> ShownView<'a> {
         Self { view, unnumbered }
     }
 
-    /// The proven uncles of this number. They are in one of the next six blocks.
+    /// The proven uncles of this number. An uncle is listed in one of the next six blocks.
     fn uncles(&self, number: u64) -> impl Iterator<Item = &Header> {
         let above = number.saturating_add(1)..number.saturating_add(UNCLE_GENERATIONS);
         let blocks = above.filter_map(|block| self.view.hash_at(block));
@@ -48,6 +48,7 @@ impl<'a> ShownView<'a> {
     }
 }
 
+/// The part of a header's hash for merged mining that a tag has.
 fn hash20(header: &Header) -> Option<[u8; 20]> {
     header.mining_base_hash().first_chunk().copied()
 }
@@ -66,6 +67,7 @@ impl ShownChain for ShownView<'_> {
 
     fn bitcoin_byte(&self, number: u64) -> Option<u8> {
         let header = self.view.by_number(number)?;
+        // The first byte in internal order is the last one displayed.
         BitcoinHeader::first_of(&header.bitcoin_header)?.hash().first().copied()
     }
 }

@@ -1,4 +1,4 @@
-//! The coinbases that a client stores before its Bitcoin chain, so that the next run asks for those of new blocks alone.
+//! The coinbases that a client stores before its Bitcoin chain, so that the next run fetches only those of new blocks.
 //!
 //! `0x03 | length of the list (4) | height of its first block (4) | list`, numbers little-endian. There is no checksum, because each
 //! coinbase is proven again when it is read.
@@ -10,31 +10,32 @@ use super::coinbase_list::{decode_list, encode_list};
 use super::coinbases::{Coinbases, KEPT_COINBASES};
 use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf};
 
-/// The form described above. No stored chain begins with this byte.
+/// The first byte, for the encoding described above. No stored chain begins with this byte.
 const FORM: u8 = 3;
-/// Most bytes of the coinbases and branches that are stored, newest first. 78 of them take about 100 kB; with the chain they are
-/// below the megabyte that the package reads.
+/// Most bytes of the coinbases and branches that are stored, newest first. 78 coinbases take about 100 kB; with the chain, the
+/// stored bytes stay below the megabyte that the package reads.
 const MAX_STORED: usize = 512 * 1024;
 /// Most bytes of a list that is read: the encoding of each coinbase adds less than 16 bytes.
 const MAX_LIST: usize = MAX_STORED + 16 * (KEPT_COINBASES + 1);
 
-/// Coinbases that were stored, with their heights. Nothing of them is proven.
+/// Coinbases that were stored, with their heights. None of them is proven yet.
 pub(super) type StoredCoinbases = Vec<(u32, CoinbaseProofBuf)>;
 
-/// The bytes to store before those of the chain: proofs of the coinbases at these heights; none if no proof is held.
+/// The bytes to store before those of the chain: proofs of the coinbases at these heights; empty if no proof is kept.
 pub(super) fn stored_coinbases(
     coinbases: &Coinbases,
     bitcoin: &BitcoinChain,
     heights: RangeInclusive<u32>,
 ) -> Vec<u8> {
     let (lowest, mut left) = (*heights.start(), MAX_STORED);
-    let mut within = |proof: &&CoinbaseProofBuf| {
+    let mut fits = |proof: &&CoinbaseProofBuf| {
         let rest = left.checked_sub(proof.coinbase.len().saturating_add(proof.branch.len()));
+        // After the first proof that does not fit, no older one is stored.
         left = rest.unwrap_or(0);
         rest.is_some()
     };
-    let newest = heights.rev().map(|height| coinbases.proof_at(bitcoin, height).filter(&mut within));
-    let proofs: Vec<_> = newest.collect();
+    let newest_first = heights.rev().map(|height| coinbases.proof_at(bitcoin, height).filter(&mut fits));
+    let proofs: Vec<_> = newest_first.collect();
     if proofs.iter().all(Option::is_none) {
         return Vec::new();
     }
@@ -42,7 +43,8 @@ pub(super) fn stored_coinbases(
     [&[FORM][..], &(list.len() as u32).to_le_bytes(), &lowest.to_le_bytes(), &list].concat()
 }
 
-/// Splits what was stored into coinbases and the bytes after them. Nothing of the coinbases is proven.
+/// Splits the stored bytes into coinbases and the bytes after them, which are those of the chain. None of the coinbases is proven
+/// here.
 pub(super) fn split_stored(stored: &[u8]) -> (StoredCoinbases, &[u8]) {
     split(stored).unwrap_or_else(|| (Vec::new(), stored))
 }
@@ -56,6 +58,6 @@ fn split(stored: &[u8]) -> Option<(StoredCoinbases, &[u8])> {
     let (list, chain) = rest.split_at_checked(length)?;
     let proofs = decode_list(list, KEPT_COINBASES).unwrap_or_default();
     let heights = u32::from_le_bytes(*lowest)..=u32::MAX;
-    let held = heights.zip(proofs).filter_map(|(height, proof)| Some((height, proof?)));
-    Some((held.collect(), chain))
+    let stored_ones = heights.zip(proofs).filter_map(|(height, proof)| Some((height, proof?)));
+    Some((stored_ones.collect(), chain))
 }

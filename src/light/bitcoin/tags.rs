@@ -1,7 +1,8 @@
-//! The tags of the newest Bitcoin blocks: whose chain Bitcoin's miners stand behind.
+//! The tags of the newest Bitcoin blocks: which Rootstock chain Bitcoin's miners support.
 //!
-//! A tag names a Rootstock block, and by its commitments (RSKIP-110) the chain below it, also where no upstream shows that
-//! chain. The rule is that of RSKIP-643, without a hard fork.
+//! A merge miner writes a tag into the coinbase of its Bitcoin block: the first 20 bytes of the Rootstock block's hash for merged
+//! mining, its number, and seven commitments (RSKIP-110), each one byte of the proof of an earlier block. So a tag names a block
+//! and the chain below it, even if no upstream shows that chain. The rule is that of RSKIP-643, without a hard fork.
 
 use alloc::vec::Vec;
 
@@ -11,21 +12,22 @@ use super::shown::ShownChain;
 use crate::consensus::bitcoin::{BitcoinChain, Tag};
 use crate::consensus::fork_detection::COMMITMENT_STEP;
 
-/// The newest Bitcoin blocks whose tags are judged; each number of them must be accepted. 36 blocks are six hours. A pool
-/// with a fifth of Bitcoin's hashes passes against honest miners with 45 % in 3.5 of 10,000 tries at 36, 6 of ten
-/// million at 72.
+/// How many of the newest Bitcoin blocks have their tags judged; the tags must be accepted for both numbers. 36 blocks are six
+/// hours. Against honest miners with 45 % of Bitcoin's hashes, a pool with a fifth of them is accepted in 3.5 of 10,000 tries with
+/// 36 blocks, and in 6 of ten million with 72.
 pub const JUDGED_TAGS: [u32; 2] = [36, 72];
 /// The least share of own tags, in percent.
 pub const LEAST_OWN: u32 = 5;
-/// Most kin tags for one own tag. Commitments can be mimicked with five times the work, so kin alone never suffices.
+/// Most kin tags for one own tag. With five times the work an attacker can mimic the commitments, so kin tags alone are never
+/// enough.
 pub const MOST_KIN: u32 = 3;
-/// How many blocks a tag may be ahead of the head: four minutes, in which a header may be on its way.
+/// How many blocks a tag may be ahead of the head: those of four minutes, in which a header may still be on its way here.
 pub const MAX_AHEAD: u64 = 8;
 
 /// Where a branch left the shown chain, in Rootstock block numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BranchRange {
-    /// A block that the branch still has, probably; `None` if its commitments do not reach so far down.
+    /// A block that the branch and the shown chain probably have in common; `None` if the commitments do not reach so far down.
     pub after: Option<u64>,
     /// A block that the branch does not have.
     pub until: u64,
@@ -38,24 +40,25 @@ impl BranchRange {
     }
 }
 
-/// Whose chain the coinbase of a Bitcoin block stands behind.
+/// The chain that the tag in the coinbase of a Bitcoin block names, compared with the shown chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagClass {
     /// A block of the shown chain, or a proven uncle of one.
     Own,
-    /// A block that is not shown, on the shown chain by all its commitments that can be compared.
+    /// A block that is not shown, but whose commitments that can be compared are all those of the shown chain: such as an uncle
+    /// that no block lists.
     Kin,
     /// A block of another branch.
     Foreign(BranchRange),
-    /// A block far above the shown head; its commitments that can be compared are right.
+    /// A block more than [`MAX_AHEAD`] above the shown head; its commitments that can be compared are those of the shown chain.
     Ahead,
     /// No block: there is no tag, or it has no commitment that can be compared.
     None,
-    /// The coinbase is not proven.
+    /// No source has proven the coinbase.
     Withheld,
 }
 
-/// The Rootstock block numbers to which a tag commits, newest first, with the bytes.
+/// The Rootstock block numbers to which a tag commits, newest first, each with the byte that the tag has for it.
 pub(super) fn commitments(tag: &Tag) -> impl Iterator<Item = (u64, u8)> {
     let newest = u64::from(tag.number).saturating_sub(1) / COMMITMENT_STEP;
     let steps = tag.cpv.into_iter().enumerate();
@@ -66,8 +69,8 @@ pub(super) fn commitments(tag: &Tag) -> impl Iterator<Item = (u64, u8)> {
 
 /// The class of a tag.
 ///
-/// A branch that left the chain `n` blocks below the tag is seen in 48 % of cases for `n` of 32, 98 % for 64, 100 % for 128:
-/// every 64th block is committed to by one byte.
+/// A tag of a branch that left the chain `n` blocks below the tag's block is classed as foreign in 48 % of cases for `n` of 32,
+/// 98 % for 64, 100 % for 128: a tag has one byte for every 64th block.
 #[must_use]
 pub fn classify(tag: &Tag, chain: &impl ShownChain) -> TagClass {
     if chain.is_own(tag) {
@@ -76,10 +79,10 @@ pub fn classify(tag: &Tag, chain: &impl ShownChain) -> TagClass {
     let compared =
         commitments(tag).filter_map(|(number, byte)| Some((number, chain.bitcoin_byte(number)? == byte)));
     let compared: Vec<(u64, bool)> = compared.collect();
-    // The lowest different block: a newer one may be equal by chance.
-    if let Some(first) = compared.iter().rposition(|(_, equal)| !equal) {
-        let until = compared.get(first).map_or(0, |(number, _)| *number);
-        let after = first.checked_add(1).and_then(|below| compared.get(below)).map(|(number, _)| *number);
+    // The lowest block that differs decides: a byte of a newer block may be equal by chance.
+    if let Some(lowest) = compared.iter().rposition(|(_, equal)| !equal) {
+        let until = compared.get(lowest).map_or(0, |(number, _)| *number);
+        let after = lowest.checked_add(1).and_then(|below| compared.get(below)).map(|(number, _)| *number);
         return TagClass::Foreign(BranchRange { after, until });
     }
     if u64::from(tag.number) > chain.head().saturating_add(MAX_AHEAD) {
@@ -88,7 +91,7 @@ pub fn classify(tag: &Tag, chain: &impl ShownChain) -> TagClass {
     if compared.is_empty() { TagClass::None } else { TagClass::Kin }
 }
 
-/// How many of some Bitcoin blocks have a tag of each class.
+/// How many of some Bitcoin blocks have a tag of each class ([`TagClass`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[allow(missing_docs, reason = "the classes are explained where they are defined")]
 pub struct TagCounts {
@@ -105,13 +108,13 @@ pub struct TagCounts {
 pub enum TagFault {
     /// Too few own tags.
     Own,
-    /// Too many kin tags for the own ones: they may be of miners whose commitments were mimicked.
+    /// Too many kin tags for the own ones: they may be tags of another branch that mimics the commitments of the chain.
     Kin,
-    /// Too many miners stand behind another branch.
+    /// Too many tags name another branch.
     Foreign,
-    /// Too many miners are ahead of the shown chain.
+    /// Too many tags name blocks far above the shown head.
     Ahead,
-    /// Too many coinbases are not proven to exclude that they are foreign.
+    /// So many coinbases are not proven that most of them may be foreign.
     Withheld,
 }
 
@@ -128,32 +131,33 @@ impl TagCounts {
         *count = count.saturating_add(1);
     }
 
-    /// Number of Bitcoin blocks.
+    /// Number of Bitcoin blocks: the sum of all classes.
     #[must_use]
     pub const fn blocks(&self) -> u32 {
         let tags = self.own.saturating_add(self.kin).saturating_add(self.foreign);
         tags.saturating_add(self.ahead).saturating_add(self.none).saturating_add(self.withheld)
     }
 
-    /// Whether more of the blocks name one other branch, by this many tags that agree, than name this chain.
+    /// Whether more of the blocks name one other branch than name this chain. `agreeing` is the number of tags that agree on that
+    /// branch.
     #[must_use]
     pub const fn is_contested(&self, agreeing: u32) -> bool {
         agreeing > self.own.saturating_add(self.kin)
     }
 
     /// Accepts if own tags are at least 5 % of the blocks, kin tags at most three times the own ones, and those against the
-    /// chain at most half of own and kin together. Against it are foreign tags, those far ahead, and every coinbase
-    /// that is withheld: it may be foreign.
+    /// chain at most half of own and kin together. Foreign tags and tags far ahead count against the chain, and so does every
+    /// withheld coinbase, because it may have a foreign tag.
     ///
     /// # Errors
     /// The gravest fault.
     pub const fn accept(&self) -> Result<(), TagFault> {
         let support = self.own.saturating_add(self.kin);
-        let ahead = self.foreign.saturating_add(self.ahead);
-        if exceeds_half(ahead.saturating_add(self.withheld), support) {
+        let foreign_or_ahead = self.foreign.saturating_add(self.ahead);
+        if exceeds_half(foreign_or_ahead.saturating_add(self.withheld), support) {
             return Err(if exceeds_half(self.foreign, support) {
                 TagFault::Foreign
-            } else if exceeds_half(ahead, support) {
+            } else if exceeds_half(foreign_or_ahead, support) {
                 TagFault::Ahead
             } else {
                 TagFault::Withheld
@@ -169,6 +173,7 @@ impl TagCounts {
     }
 }
 
+/// Whether the tags against the chain are more than half of those for it.
 const fn exceeds_half(against: u32, support: u32) -> bool {
     against.saturating_mul(2) > support
 }
@@ -179,8 +184,8 @@ impl Extend<TagClass> for TagCounts {
     }
 }
 
-/// Counts the classes of the newest Bitcoin blocks, newest first, for each number of them in [`JUDGED_TAGS`]. Blocks that are not
-/// given count as withheld.
+/// Counts the classes of the newest Bitcoin blocks, which `classes` gives newest first, for each number of blocks in
+/// [`JUDGED_TAGS`]. Blocks beyond the end of `classes` count as withheld.
 #[must_use]
 pub fn count_classes(classes: impl IntoIterator<Item = TagClass>) -> [TagCounts; JUDGED_TAGS.len()] {
     let mut classes = classes.into_iter().chain(core::iter::repeat(TagClass::Withheld));
@@ -191,39 +196,39 @@ pub fn count_classes(classes: impl IntoIterator<Item = TagClass>) -> [TagCounts;
     })
 }
 
-/// Accepts if each of these numbers of tags is accepted.
+/// Accepts if the tags of each number of blocks in [`JUDGED_TAGS`] are accepted.
 ///
 /// # Errors
-/// The fault of the least number that is not accepted.
+/// The fault of the smallest number of blocks whose tags are not accepted.
 pub fn accept_all(counts: &[TagCounts; JUDGED_TAGS.len()]) -> Result<(), TagFault> {
     counts.iter().try_for_each(TagCounts::accept)
 }
 
-/// The tags of the newest Bitcoin blocks, classed.
+/// The result of judging the tags of the newest Bitcoin blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagReport {
     /// Counts of the newest blocks, for each number of them in [`JUDGED_TAGS`].
     pub counts: [TagCounts; JUDGED_TAGS.len()],
-    /// Whether each of these numbers of tags is accepted.
+    /// Whether the tags of each number of blocks are accepted ([`accept_all`]).
     pub verdict: Result<(), TagFault>,
     /// Tags of other branches, newest first.
     pub foreign: Vec<(Tag, BranchRange)>,
 }
 
 impl TagReport {
-    /// Counts of the newest 72.
+    /// Counts of the newest 72 blocks, the greatest number in [`JUDGED_TAGS`].
     #[must_use]
     pub fn all(&self) -> TagCounts {
         self.counts.last().copied().unwrap_or_default()
     }
 }
 
-/// Classes the tags of the newest Bitcoin blocks up to `top` and judges them. `top` should have a block on top of it, so that
-/// no stale block counts.
+/// Classes the tags of the newest Bitcoin blocks up to the height `top` and judges them. The block at `top` should have another
+/// block on top, so that no stale block counts.
 ///
-/// A tag whose block is below those that the chain had at that time, by the dates of its headers, or far above them, is of
-/// another branch, whatever its commitments are: the numbers of a false window are its makers' choice, and so are the headers
-/// below it, without work.
+/// The dates of the chain's headers tell which block numbers the chain had when a Bitcoin block was mined. A tag whose number is
+/// below these, or far above them, is of another branch, whatever its commitments are: who makes a false window chooses its block
+/// numbers freely, and also the headers below it, which need no work.
 #[must_use]
 pub fn judge_tags(
     chain: &impl ShownChain,
@@ -239,12 +244,12 @@ pub fn judge_tags(
         Some(None) => TagClass::None,
         Some(Some(tag)) => {
             let (number, class) = (u64::from(tag.number), classify(tag, chain));
-            let is_above = dated.is_above(number.saturating_sub(MAX_AHEAD), height);
-            let elsewhere = TagClass::Foreign(BranchRange { after: None, until: chain.head() });
+            let is_too_new = dated.had_not_reached(number.saturating_sub(MAX_AHEAD), height);
+            let of_other_branch = TagClass::Foreign(BranchRange { after: None, until: chain.head() });
             let class = match class {
-                _ if dated.is_below(number, height) => elsewhere,
+                _ if dated.was_past(number, height) => of_other_branch,
                 TagClass::Own | TagClass::Foreign(_) => class,
-                _ if is_above => elsewhere,
+                _ if is_too_new => of_other_branch,
                 _ => class,
             };
             if let TagClass::Foreign(range) = class {

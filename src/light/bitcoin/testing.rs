@@ -9,8 +9,9 @@ use crate::types::{B256, U256};
 
 /// Height of the lowest block of [`bitcoin`].
 pub(super) const LOWEST: u32 = 1_000;
-/// Work of each of its blocks: 4,096.
+/// The target of each of its blocks, in Bitcoin's compact form.
 pub(super) const BITS: u32 = 0x1f0f_ffff;
+/// The work of each of its blocks, which follows from the target.
 pub(super) const WORK: u64 = 4_096;
 
 /// The hash of the Bitcoin block at a height, on a branch.
@@ -18,6 +19,7 @@ pub(super) fn hash_on(branch: u8, height: u32) -> B256 {
     double_sha256(&[&[branch][..], &height.to_le_bytes()].concat())
 }
 
+/// The hash of the Bitcoin block at a height of the chain [`bitcoin`], which is branch 0.
 pub(super) fn hash(height: u32) -> B256 {
     hash_on(0, height)
 }
@@ -53,14 +55,16 @@ pub(super) fn dated(number: u64, parent: B256, work: u64) -> DatedHeader {
     DatedHeader { number, hash, parent, work: U256::from(work), time: time_of(&parent) + 60 }
 }
 
-/// A Rootstock chain as tags see it.
+/// A Rootstock chain that tags are compared with, without headers.
 #[derive(Default)]
 pub(super) struct Shown {
+    /// Number of the newest block.
     pub(super) head: u64,
-    /// Bitcoin bytes that differ from [`Self::byte`].
+    /// Commitment bytes ([`ShownChain::bitcoin_byte`]) that differ from [`Self::byte`], by block number.
     pub(super) bytes: BTreeMap<u64, u8>,
+    /// The hashes in tags that name a block of the chain.
     pub(super) own: BTreeSet<[u8; 20]>,
-    /// Lowest block whose header is held.
+    /// Lowest block whose header the chain has.
     pub(super) lowest: u64,
 }
 
@@ -69,18 +73,18 @@ impl Shown {
         Self { head, ..Self::default() }
     }
 
-    /// The Bitcoin byte of a block, unless another one is stated.
+    /// The commitment byte of a block, unless [`Self::bytes`] has another one.
     pub(super) fn byte(number: u64) -> u8 {
         double_sha256(&number.to_le_bytes()).0[0]
     }
 
-    /// The chain that left another one above the block `fork`.
+    /// A branch that left the chain [`Self::new`] above the block `fork`.
     pub(super) fn forked(head: u64, fork: u64) -> Self {
         let bytes = (fork + 1..=head).map(|number| (number, Self::byte(number) ^ 1)).collect();
         Self { bytes, ..Self::new(head) }
     }
 
-    /// A tag of a block of this chain that a miner writes. `salt` tells siblings apart.
+    /// The tag that a miner writes for a block of this chain. `salt` tells blocks of the same number apart.
     pub(super) fn tag(&self, number: u64, salt: u8) -> Tag {
         let mut hash20 = [salt; 20];
         hash20[..8].copy_from_slice(&number.to_le_bytes());
@@ -91,7 +95,7 @@ impl Shown {
         Tag { hash20, cpv, uncles: 0, number: u32::try_from(number).unwrap() }
     }
 
-    /// The same, of a block that is shown.
+    /// The tag that a miner writes for a block of this chain, which the chain then shows.
     pub(super) fn own_tag(&mut self, number: u64) -> Tag {
         let tag = self.tag(number, 0);
         self.own.insert(tag.hash20);
@@ -109,7 +113,7 @@ impl ShownChain for Shown {
     }
 
     fn bitcoin_byte(&self, number: u64) -> Option<u8> {
-        let held = (self.lowest..=self.head).contains(&number);
-        held.then(|| self.bytes.get(&number).copied().unwrap_or_else(|| Self::byte(number)))
+        let has_header = (self.lowest..=self.head).contains(&number);
+        has_header.then(|| self.bytes.get(&number).copied().unwrap_or_else(|| Self::byte(number)))
     }
 }

@@ -1,4 +1,4 @@
-//! The verdict on the shown chain, with its reason in words.
+//! The verdict on the shown Rootstock chain, with its reason as a sentence.
 
 use core::fmt;
 
@@ -6,15 +6,15 @@ use super::commitments::{COUNTED_BLOCKS, Counts, RECENT_BLOCKS};
 use super::dated::{DatedSuffix, MAX_LAG, MIN_SUFFIX};
 use super::tags::{BranchRange, TagFault};
 
-/// Greatest age of Bitcoin's tip, in seconds. A gap above two hours occurs 0.3 times a year, above three 0.0008 times: a
-/// source withholds the newest blocks, or the clock is wrong.
+/// Greatest age of Bitcoin's tip, in seconds. A gap above two hours between blocks occurs 0.3 times a year, above three 0.0008
+/// times. So an older tip means that a source withholds the newest blocks, or that the clock is wrong.
 pub const MAX_TIP_AGE: u64 = 3 * 3_600;
 /// Number of removed blocks from which on a reorganisation of Bitcoin stops the use of its chain. Bitcoin has seen more than
 /// two only after faults of its software.
 pub const DEEP_REORGANISATION: u32 = 6;
 
-/// A branch of the Bitcoin chain with at most this many blocks of work less than the heaviest is a rival: judged is what both
-/// have in common.
+/// A branch of the Bitcoin chain that has at most the work of this many blocks less than the heaviest is a rival. Only blocks that
+/// both have in common are judged, because the rival may still win.
 pub const CLOSE_RIVAL: u32 = 2;
 
 /// The verdict on the shown chain.
@@ -24,7 +24,7 @@ pub enum BitcoinVerdict {
     Held,
     /// A rule does not hold.
     Weak(WeakReason),
-    /// More of Bitcoin's newest blocks stand behind another branch, which left the shown chain in this range, than behind the chain.
+    /// More of Bitcoin's newest blocks name another branch, which left the shown chain in this range, than name the chain.
     Contested(BranchRange),
     /// There is no Bitcoin chain above its checkpoint.
     Unavailable,
@@ -33,13 +33,13 @@ pub enum BitcoinVerdict {
 /// The rule that does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeakReason {
-    /// Bitcoin was reorganised this many blocks deep, or a rival branch leaves so deep.
+    /// Bitcoin was reorganised this many blocks deep, or a rival branch leaves the chain so deep.
     Reorganised(u32),
     /// Bitcoin's tip is this many seconds old.
     OldTip(u64),
     /// The newest Bitcoin blocks show too little work for the time in which they were mined.
     SlowBitcoin,
-    /// The headers reach back fewer than 12 Bitcoin blocks: this many.
+    /// The dated headers reach back only this many Bitcoin blocks, fewer than [`MIN_SUFFIX`].
     FewBlocks(u32),
     /// The newest header's parent is this many blocks behind Bitcoin's tip; `None` if no header names a Bitcoin block.
     Lags(Option<u32>),
@@ -47,22 +47,23 @@ pub enum WeakReason {
     LowWork(DatedSuffix),
     /// The tags of the newest Bitcoin blocks are not accepted.
     Tags(TagFault),
-    /// Too few tags are own for those that are kin, but the uncles of this many blocks are not proven yet: their tags
-    /// become own with them. Of honest windows at today's shares one in a hundred is so, and none once they are proven.
+    /// Too few tags are own for those that are kin, but the uncles of this many blocks are not proven yet, and tags of proven
+    /// uncles are own. At today's shares of merge miners this holds for one in a hundred honest windows, and for none once the
+    /// uncles are proven.
     AwaitsUncles(usize),
     /// Too few Bitcoin blocks commit to the chain.
     FewCommitments(Counts),
 }
 
 impl WeakReason {
-    /// Whether the Bitcoin chain that sources show is at fault, and does not date the work of headers.
+    /// Whether the Bitcoin chain that sources show is at fault, so that it cannot date the work of headers.
     pub(in crate::light) const fn is_of_bitcoin(&self) -> bool {
         matches!(self, Self::OldTip(_) | Self::SlowBitcoin)
     }
 }
 
 impl BitcoinVerdict {
-    /// The same verdict once Bitcoin's tip is so many seconds old.
+    /// The same verdict when Bitcoin's tip is `tip_age` seconds old: too old a tip replaces milder verdicts, but no reorganisation.
     pub(super) const fn at_tip_age(self, tip_age: u64) -> Self {
         match self {
             Self::Held | Self::Weak(_) if tip_age > MAX_TIP_AGE && !self.is_reorganised() => {
@@ -76,7 +77,7 @@ impl BitcoinVerdict {
         matches!(self, Self::Weak(WeakReason::Reorganised(_)))
     }
 
-    /// The word for it in answers.
+    /// The name of the verdict in answers.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
