@@ -1,4 +1,5 @@
-//! Proven facts: those of one session, and the cache that takes them over when it ends.
+//! Proven facts: those of the message that one session answers ([`FactStore`]), and the cache that keeps them for later messages
+//! ([`FactCache`]). [`KnownFacts`] reads both.
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
@@ -17,10 +18,10 @@ use crate::{
     types::{Asker, BlockRef, SealedHeader, Transaction},
 };
 
-/// Where an upstream says a transaction is.
+/// The location that an upstream states for a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In this block. This is a hint until the block's body shows the transaction.
+    /// In this block. The location is not proven until the block's body shows the transaction.
     Mined(BlockRef),
     /// Not mined yet. The transaction has the requested hash.
     Pending(Arc<Transaction>),
@@ -28,11 +29,11 @@ pub enum Location {
     Unknown,
 }
 
-/// Proven facts by subject. Values are shared, so moving them between sessions and the cache is cheap, and all maps use
-/// the same machine code.
+/// Proven facts by subject. Values are behind an `Arc`, so moving them between sessions and the cache is cheap, and maps of
+/// different facts use the same machine code, which keeps the browser module small.
 #[derive(Debug, Clone, Default)]
 pub struct FactStore {
-    /// Headers off the held chain by hash; `None` if the upstreams do not know the block.
+    /// Headers off the pinned chain by hash; `None` if the upstreams do not know the block.
     pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
     /// Headers below the start by height, as the host's own node shows them.
     pub(crate) headers_at: BTreeMap<u64, VerifiedHeader>,
@@ -71,7 +72,9 @@ pub struct FactStore {
 /// A state key that a call to a contract read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TouchedKey {
+    /// The called contract.
     pub(crate) contract: Address,
+    /// The key, of this contract or of another one that it calls.
     pub(crate) key: StateKey,
     /// Hash of the call data; `None` if calls with different data have read the key.
     pub(crate) data: Option<B256>,
@@ -87,23 +90,26 @@ pub(crate) struct SentTransaction {
 }
 
 impl SentTransaction {
-    /// Whose share of the remembered transactions it takes: that of a caller, or that of all foreign pages that call from
-    /// there. A site has as many origins as it wants.
-    const fn share(&self) -> (u64, bool) {
+    /// The owner of the quota of remembered transactions that this one counts for: a caller, or all pages of other origins that call
+    /// from the caller's address together, because one site may use many origins.
+    const fn quota_owner(&self) -> (u64, bool) {
         (self.asker.number, self.asker.page != 0)
     }
 }
 
-/// Most sent transactions that are remembered, each counted once for each of its askers.
+/// Most sent transactions that are remembered, each counted once for each of its askers. Callers pay nothing for a transaction that
+/// is never mined, so without a limit they could fill the memory.
 const MAX_SENT: usize = 256;
 
-/// Most keys remembered for calls to one contract. With them, a call takes one round of requests on a new block.
+/// Most keys remembered for calls to one contract. All of them are requested before the call runs again, so that it takes one
+/// round of requests on a new block.
 const MAX_TOUCHED: usize = 24;
 
-/// Most keys remembered for calls to all contracts together.
+/// Most keys remembered for calls to all contracts together, about 110 bytes each.
 const MAX_TOUCHED_TOGETHER: usize = 4_096;
 
-/// Most entries of one kind in a generation of the cache. Bodies and receipts are the largest, about 100 kB each.
+/// Most entries of one kind in a generation of the cache. Bodies and receipts are the largest, about 100 kB each, and
+/// [`GENERATION_BYTES`] limits them too.
 const GENERATION_ENTRIES: usize = 512;
 
 /// Most headers below the start in a generation of the cache: about 1 kB each.
@@ -116,7 +122,7 @@ const GENERATION_NODES: usize = 100_000;
 /// usual on the main network. Blocks can be ten times as large, so a limit on their number is not enough.
 const GENERATION_BYTES: usize = 12 * 1024 * 1024;
 
-/// Memory that a trie node takes beside its own bytes, in bytes.
+/// Memory that a trie node or a response of the own node takes beside its own bytes, in bytes.
 const NODE_BYTES: usize = 100;
 
 /// Proven facts of earlier sessions, in two generations. When the young generation is full it replaces the old one,
@@ -165,7 +171,7 @@ impl FactStore {
         self.sent.extend(other.sent);
     }
 
-    /// Keeps receipts of a block that was executed here.
+    /// Adds the receipts of a block that was executed here.
     #[cfg(feature = "local")]
     pub(crate) fn keep_receipts(&mut self, receipts: Arc<VerifiedReceipts>) {
         self.executed = self.executed.saturating_add(1);
@@ -173,7 +179,7 @@ impl FactStore {
         self.receipts.insert(receipts.block(), receipts);
     }
 
-    /// Keeps a response of the host's own node, if it cannot change any more.
+    /// Adds a response of the host's own node that cannot change any more.
     pub(crate) fn keep_own_node_response(&mut self, request: UpstreamRequest, response: &RawValue) {
         let bytes = request.params.len().saturating_add(response.get().len()).saturating_add(NODE_BYTES);
         self.block_bytes = self.block_bytes.saturating_add(bytes);
@@ -185,7 +191,7 @@ impl FactStore {
         self.locations.get(transaction).is_some_and(|location| matches!(**location, Location::Mined(_)))
     }
 
-    /// Whether there is nothing in the store that a cache would keep.
+    /// Whether the store has nothing that a cache would keep.
     fn is_empty(&self) -> bool {
         let of_node = self.headers_at.is_empty() && self.own_node_responses.is_empty();
         let blocks = self.bodies.is_empty() && self.uncles.is_empty() && self.receipts.is_empty();
@@ -199,8 +205,9 @@ impl FactStore {
         nodes.saturating_add(self.block_bytes)
     }
 
+    /// Whether the number of entries exceeds a limit of a generation.
     fn is_full(&self) -> bool {
-        let largest = [
+        let counts = [
             self.headers.len(),
             self.own_node_responses.len(),
             self.bodies.len(),
@@ -208,7 +215,7 @@ impl FactStore {
             self.receipts.len(),
             self.locations.len(),
         ];
-        largest.into_iter().any(|n| n > GENERATION_ENTRIES)
+        counts.into_iter().any(|count| count > GENERATION_ENTRIES)
             || self.headers_at.len() > GENERATION_HEADERS
             || self.nodes.len() > GENERATION_NODES
     }
@@ -220,12 +227,13 @@ impl FactCache {
         Self::default()
     }
 
-    /// Limits the blocks and the state that are kept, in bytes. What is there already goes as new facts come.
+    /// Limits the blocks and the state that are kept, in bytes. Facts beyond the limit are dropped when new ones come.
     pub fn limit(&mut self, bytes: usize) {
+        // There are two generations.
         self.generation_bytes = bytes / 2;
     }
 
-    /// Keeps the facts that a session has proven.
+    /// Keeps the facts that a session has proven, except absences and transaction locations that no body shows.
     pub fn absorb(&mut self, mut learned: FactStore) {
         if learned.is_empty() {
             return;
@@ -242,7 +250,7 @@ impl FactCache {
         learned.refused.clear();
         #[cfg(feature = "local")]
         learned.unsupported.clear();
-        // One caller requested that much; most of it would not serve others.
+        // Most of so much data of one message would not serve other callers, and would displace the facts of theirs.
         if learned.bytes() > self.generation_bytes {
             learned.bodies.clear();
             learned.own_node_responses.clear();
@@ -250,7 +258,9 @@ impl FactCache {
             learned.block_bytes = 0;
             learned.nodes = ProvenNodes::new();
         }
-        remembered(core::mem::take(&mut learned.touched)).into_iter().for_each(|touch| self.remember(touch));
+        newest_of_each_contract(core::mem::take(&mut learned.touched))
+            .into_iter()
+            .for_each(|touch| self.remember(touch));
         self.remember_sent(core::mem::take(&mut learned.sent));
         if self.young.bytes().saturating_add(learned.bytes()) > self.generation_bytes {
             self.old = core::mem::take(&mut self.young);
@@ -266,9 +276,10 @@ impl FactCache {
     /// Remembers that calls to a contract read a key. Older keys of the same contract are dropped first, then keys of
     /// any contract.
     fn remember(&mut self, mut touch: TouchedKey) {
-        let again = |known: &TouchedKey| (known.contract, known.key) == (touch.contract, touch.key);
-        if let Some(index) = self.touched.iter().position(again) {
+        let is_same = |known: &TouchedKey| (known.contract, known.key) == (touch.contract, touch.key);
+        if let Some(index) = self.touched.iter().position(is_same) {
             let known = self.touched.remove(index);
+            // A key that calls with different data have read counts for all call data.
             touch.data = touch.data.filter(|_| known.data == touch.data);
         }
         let own = |known: &TouchedKey| known.contract == touch.contract;
@@ -285,7 +296,7 @@ impl FactCache {
 
 /// The keys of one message that the cache can keep: the newest of each contract. A message may miss thousands of keys in
 /// each of its calls.
-fn remembered(mut touched: Vec<TouchedKey>) -> Vec<TouchedKey> {
+fn newest_of_each_contract(mut touched: Vec<TouchedKey>) -> Vec<TouchedKey> {
     let mut newest: Vec<(Address, Vec<StateKey>)> = Vec::new();
     touched.reverse();
     touched.retain(|touch| {
@@ -294,7 +305,7 @@ fn remembered(mut touched: Vec<TouchedKey>) -> Vec<TouchedKey> {
         }
         let own = newest.iter_mut().find(|(contract, _)| *contract == touch.contract);
         own.is_some_and(|(_, keys)| {
-            // A key that other calls have read too is kept for each of them: then it counts for all call data.
+            // Of a key that several calls have read, each entry stays, so that the cache sees that their data differ.
             let known = keys.contains(&touch.key);
             let fits = keys.len() < MAX_TOUCHED;
             if fits && !known {
@@ -308,10 +319,11 @@ fn remembered(mut touched: Vec<TouchedKey>) -> Vec<TouchedKey> {
 }
 
 impl FactCache {
+    /// Remembers sent transactions; an asker that sends one again has it as its newest.
     fn remember_sent(&mut self, sent: Vec<SentTransaction>) {
         for sent in sent {
             self.sent.retain(|known| known.hash != sent.hash || known.asker != sent.asker);
-            // The transaction is kept once for all its askers.
+            // All entries of the same transaction share one copy.
             let same = self.sent.iter_mut().filter(|known| known.hash == sent.hash);
             same.for_each(|known| known.transaction = sent.transaction.clone());
             self.sent.push(sent);
@@ -321,19 +333,20 @@ impl FactCache {
         }
     }
 
-    /// Drops the oldest of whoever has the most, so that one caller cannot make the transactions of others forgotten.
+    /// Drops the oldest transaction of the quota owner with the most, so that one caller cannot displace the transactions of
+    /// others.
     fn forget_sent(&mut self) {
         let mut counts = BTreeMap::<_, usize>::new();
         for sent in &self.sent {
-            let count = counts.entry(sent.share()).or_default();
+            let count = counts.entry(sent.quota_owner()).or_default();
             *count = count.saturating_add(1);
         }
         let most = counts.values().max().copied();
-        let oldest = self.sent.iter().position(|sent| counts.get(&sent.share()).copied() == most);
+        let oldest = self.sent.iter().position(|sent| counts.get(&sent.quota_owner()).copied() == most);
         drop(oldest.map(|index| self.sent.remove(index)));
     }
 
-    /// Transactions that this client passed on to upstreams, with their hashes, oldest first.
+    /// Transactions that this client passed on to upstreams, each once with its hash, oldest first.
     pub(super) fn sent_by_hash(&self) -> impl Iterator<Item = (B256, &Arc<Transaction>)> {
         // Several askers may have sent the same one.
         let is_last = |(index, sent): &(usize, &SentTransaction)| {
@@ -365,7 +378,7 @@ impl<'a> KnownFacts<'a> {
         [&self.own.call_cache, &self.cache.call_cache]
     }
 
-    /// A header by its hash; nothing but the hash is proven. `Some(None)` means that the upstreams do not know it.
+    /// A header off the chain by its hash; only the hash is proven. `Some(None)` means that the upstreams do not know the header.
     pub fn header(&self, hash: &B256) -> Option<&'a Option<Arc<SealedHeader>>> {
         self.stores().into_iter().find_map(|s| s.headers.get(hash))
     }
@@ -395,8 +408,8 @@ impl<'a> KnownFacts<'a> {
         self.stores().into_iter().find_map(|s| s.receipts.get(block))
     }
 
-    /// The keys that earlier calls to a contract read, if a call had data with this hash or several calls had different
-    /// data.
+    /// The keys that earlier calls to a contract have read: those of calls whose data has the hash `data`, and those that calls with
+    /// different data have read.
     pub fn touched(&self, contract: Address, data: B256) -> impl Iterator<Item = StateKey> + 'a + use<'a> {
         let fits =
             move |touch: &&TouchedKey| touch.contract == contract && touch.data.is_none_or(|of| of == data);
@@ -414,7 +427,7 @@ impl<'a> KnownFacts<'a> {
         self.own.unsupported.contains(fact)
     }
 
-    /// How many blocks were executed here for the message that is being answered.
+    /// Number of blocks that were executed here for the message that is being answered.
     #[cfg(feature = "local")]
     pub(crate) fn executed(&self) -> usize {
         self.own.executed
@@ -431,7 +444,7 @@ impl<'a> KnownFacts<'a> {
         self.own_sent().find(|sent| sent.hash == *hash).map(|sent| &sent.transaction)
     }
 
-    /// Whether only other askers have sent a transaction through this client. Until it is mined, it is not shown.
+    /// Whether only other askers have sent a transaction through this client, so that it is not shown until it is mined.
     pub(crate) fn is_from_others(&self, hash: &B256) -> bool {
         self.cache.sent.iter().any(|sent| sent.hash == *hash) && self.sent(hash).is_none()
     }

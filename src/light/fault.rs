@@ -73,10 +73,10 @@ pub enum SyncCause {
     /// The headers do not link to any verified header down to the checkpoint.
     #[error("no link to a verified header: the upstream follows another chain, or withholds part of it")]
     Unlinked,
-    /// Where no checkpoint is trusted, the upstream's chain shows too little work to start from.
+    /// Where no checkpoint is trusted, the upstream's chain is too short or shows too little work to start from.
     #[error("cannot start by work from this upstream's chain: {0}")]
     TooLittleWork(String),
-    /// A list of uncles does not match the header that commits to it.
+    /// The uncles that the upstream showed for a block are not those that its header commits to.
     #[error("{0}")]
     Uncles(String),
     /// Responses to requests for facts failed verification repeatedly.

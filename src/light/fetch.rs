@@ -13,13 +13,14 @@ use super::{
 };
 use crate::{state::Fact, types::BlockRef};
 
-/// Number of blocks below the head whose states every upstream with states should have.
+/// Number of blocks below the head whose states every upstream with states should have. Upstreams may have deleted older states, so
+/// a failure about those is no fault.
 const NEW_STATES: u64 = 64;
 
 /// The state of a fetch after [`Fetch::settle`].
 #[derive(Debug)]
 pub enum FetchOutcome {
-    /// The proven facts, and the upstreams that were not asked.
+    /// The proven facts, and the upstreams that were not asked, best first.
     Proven(Box<FactStore>, Vec<usize>),
     /// The fetch has more requests: in another form, or to another upstream.
     Again(Box<Fetch>),
@@ -32,13 +33,15 @@ pub enum FetchOutcome {
 pub struct Fetch {
     /// The fetch for the present upstream.
     pub current: UpstreamFetch,
+    /// The upstreams that were not asked yet, best first.
     others: VecDeque<usize>,
-    /// The statement of at least one upstream: that the fact does not exist, or that the transaction is pending.
+    /// The facts that state an absence, if an upstream has reported one: the fact does not exist, or the transaction is pending.
     absent: Option<FactStore>,
-    /// A fault of the present upstream, reported unless it proves the fact in another form.
+    /// A fault of the present upstream, which is reported unless the upstream proves the fact in another form.
     doubt: Option<Observation>,
-    /// Silence about what only a caller says exists: a fault if another upstream proves it.
+    /// Missing responses about data that only a caller says exists. They are reported as faults if another upstream proves the data.
     silent: Vec<Observation>,
+    /// The failed attempts at earlier upstreams.
     failures: Vec<AttemptFailure>,
 }
 
@@ -50,22 +53,22 @@ impl Fetch {
         Self { current, others, absent: None, doubt: None, silent: Vec::new(), failures: Vec::new() }
     }
 
-    /// The upstream that may answer the present requests instead: the next one, unless it rests. A response in another
-    /// form that is to clear the present upstream of a doubt can only come from itself.
+    /// The upstream that may answer the present requests instead: the next one, unless it rests. `None` while the requests ask the
+    /// present upstream for another form of a doubtful response, because only that upstream can resolve the doubt.
     pub fn spare(&self, pinned: &PinnedHead) -> Option<usize> {
         let next = self.others.front().copied().filter(|next| !pinned.rests(*next));
         next.filter(|_| self.doubt.is_none())
     }
 
-    /// Notes that the spare upstream answers the present requests. The slow one is asked next, if that is of no use.
+    /// Notes that the spare upstream answers the present requests. The slow one is asked next, if the answer of the spare fails.
     pub fn use_spare(&mut self) {
         if let Some(spare) = self.others.pop_front() {
             self.others.push_front(core::mem::replace(&mut self.current.upstream, spare));
         }
     }
 
-    /// Proves the responses, or moves on to another form of the request or to another upstream. Appends what it learned
-    /// about the upstream to `seen`.
+    /// Proves the responses, or moves on to another form of the request or to another upstream. Appends observations about the
+    /// upstreams to `seen`.
     pub fn settle(
         mut self,
         pinned: &PinnedHead,
@@ -77,8 +80,8 @@ impl Fetch {
         match prove::responses(&self.current, pinned.proof_context(), known) {
             Ok(facts) if is_absence(&self.current.target, &facts) => {
                 // A pending transaction takes precedence over an absent one.
-                let waits = |location: &Arc<Location>| matches!(**location, Location::Pending(_));
-                if self.absent.is_none() || facts.locations.values().any(waits) {
+                let is_pending = |location: &Arc<Location>| matches!(**location, Location::Pending(_));
+                if self.absent.is_none() || facts.locations.values().any(is_pending) {
                     self.absent = Some(facts);
                 }
                 self.next_upstream(pinned, known)
@@ -117,6 +120,7 @@ impl Fetch {
         }
     }
 
+    /// Begins at the next upstream; without one, returns the absence or the failure.
     fn next_upstream(mut self, pinned: &PinnedHead, known: &KnownFacts<'_>) -> FetchOutcome {
         // An absence needs only the healthy upstreams: a resting one may not respond for a long time.
         let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pinned.rests(*next));
@@ -132,25 +136,25 @@ impl Fetch {
         FetchOutcome::Again(Box::new(self))
     }
 
-    /// Whether an honest upstream may give this response. An honest upstream need not have what only a caller says exists,
-    /// such as an old state or a block off the chain; a request for such a thing by number or by transaction is answered
-    /// with what the upstream's own chain has. Asked by the block's hash, an honest upstream gives no false response.
+    /// Whether an honest upstream may give this response. An honest upstream need not have data that only a caller says exists,
+    /// such as an old state or a block off the chain; it answers a request for such data by number or by transaction with the data
+    /// of its own chain. If the request names the block's hash, an honest upstream gives no false response.
     fn excuses(&self, cause: &Cause, pinned: &PinnedHead) -> bool {
         match cause {
             Cause::Call(failure) => self.lacks_data(failure) && !self.must_have(pinned),
             Cause::Withheld if self.is_state() => !self.must_have(pinned),
             Cause::Refuted(_) => false,
             _ => {
-                let held = |block: &BlockRef| {
+                let is_on_chain = |block: &BlockRef| {
                     pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
                 };
-                self.current.target.block().is_some_and(|block| !held(block))
+                self.current.target.block().is_some_and(|block| !is_on_chain(block))
             }
         }
     }
 
-    /// Whether a failure says that the upstream lacks what was requested. One that tells which methods it has is noted, and is
-    /// no fault.
+    /// Whether a failure says that the upstream lacks the requested data. A failure that says which methods the upstream has (an
+    /// unknown method, or a witness) is noted instead ([`Capabilities`](super::Capabilities)), and is no fault.
     fn lacks_data(&self, failure: &RequestFailure) -> bool {
         match failure {
             RequestFailure::NotHeld(_) | RequestFailure::Busy { .. } => true,
@@ -168,8 +172,8 @@ impl Fetch {
         )
     }
 
-    /// Whether an honest upstream has what is requested: the contents of a block of the chain, or the state of one of its
-    /// newest blocks. Otherwise only a caller says that it exists.
+    /// Whether every honest upstream has the requested data: the contents of a block of the chain, or the state of one of its
+    /// newest blocks. Of other data only a caller says that it exists.
     fn must_have(&self, pinned: &PinnedHead) -> bool {
         let Some(chain) = pinned.chain() else { return false };
         let is_new = |number: u64| number.saturating_add(NEW_STATES) >= chain.head().number;
@@ -189,12 +193,12 @@ fn is_absence(target: &FetchTarget, facts: &FactStore) -> bool {
     }
 }
 
-/// Whether no response arrived at all.
+/// Whether the connection failed, or no response arrived in time.
 fn is_no_response(cause: &Cause) -> bool {
     matches!(cause, Cause::Call(RequestFailure::Transport(_)))
 }
 
-/// The block whose state was proven.
+/// The number of the block whose state was proven, if the fetch was for a proof of state.
 fn state_of(target: &FetchTarget) -> Option<u64> {
     match target {
         FetchTarget::Proof { block, .. } => Some(block.number),

@@ -1,8 +1,9 @@
 //! The result of `rootlight_getHeaders`: consecutive headers with merged-mining proofs and uncles, in base64.
 //!
-//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first. An upstream that
-//! does not have a block's uncles leaves the list of uncles out: `[header]`. The first byte is the format of the rest. A third of a main network header repeats earlier headers or is zero. Nothing in the
-//! result is trusted: each header is hashed, linked and checked for work like any other.
+//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first. The first byte is the
+//! version of the encoding. An upstream that does not have a block's uncles leaves the list of uncles out: `[header]`. LZ4 helps,
+//! because a third of a main network header repeats earlier headers or is zero. Decoding verifies nothing: each header is
+//! hashed, linked and checked for work like any other.
 
 use alloc::{string::String, vec::Vec};
 
@@ -22,11 +23,11 @@ use crate::{
 /// Most headers in one result: about 700 kB with uncles, about 500 kB packed.
 pub const MAX_BATCH_HEADERS: u64 = 256;
 
-/// Longest list that is unpacked, in bytes. It has room for 256 headers with ten uncles each, with every field as long
+/// Longest list that is unpacked, in bytes: enough for 256 headers with ten uncles each, with every field as long
 /// as the rules allow (2.1 kB per header).
 pub const MAX_BATCH_BYTES: usize = 6 * 1024 * 1024;
 
-/// Format byte of an LZ4 block of the list.
+/// The first byte of the encoding that is described above.
 const PACKED: u8 = 1;
 
 /// Why a text does not decode as a batch of headers.
@@ -36,7 +37,7 @@ const PACKED: u8 = 1;
 pub enum BatchError {
     #[error("headers: not base64")]
     Base64,
-    /// The format byte is missing, or this version does not know it.
+    /// The first byte is missing, or this version does not know it.
     #[error("headers: form {0:?} is not known")]
     Form(Option<u8>),
     /// The rest is not an LZ4 block, or unpacks to more than [`MAX_BATCH_BYTES`].
@@ -48,12 +49,12 @@ pub enum BatchError {
     /// The bytes do not decode as a header.
     #[error(transparent)]
     Header(#[from] HeaderError),
+    /// There are more headers than the request asked for.
     #[error("more than {asked} headers")]
     TooMany { asked: usize },
 }
 
-/// Decoded headers, each with the uncles that came with it; `None` if the list of uncles is left out. Nothing in it is
-/// verified.
+/// Decoded headers, each with the uncles that came with it; `None` if the list of uncles is left out. None of them is verified.
 pub type Batch = Vec<(HeaderCandidate, Option<Vec<Header>>)>;
 
 /// Encodes headers, each with its uncles if they are known.
@@ -76,23 +77,26 @@ pub fn encode_raw_headers<'a>(headers: impl Iterator<Item = (&'a [u8], Option<&'
     packed(list)
 }
 
+/// Compresses a list of headers and encodes it as text.
 fn packed(mut list: ListBuf) -> String {
     text(&block::compress(list.as_list()))
 }
 
+/// Encodes an LZ4 block as text, after the byte for the version.
 fn text(block: &[u8]) -> String {
     let mut bytes = alloc::vec![PACKED];
     bytes.extend_from_slice(block);
     BASE64.encode(&bytes)
 }
 
-/// Unpacks an LZ4 block to at most `most` bytes. The library allocates all that a block may unpack to, so it is first allowed
-/// twice the block's length, which honest batches do not reach.
+/// Unpacks an LZ4 block to at most `most` bytes. The library allocates the whole limit that it gets. So the first try allows only
+/// twice the length of the block, which is enough for honest batches.
 fn unpacked(block: &[u8], most: usize) -> Option<Vec<u8>> {
-    let short = block.len().saturating_mul(2).min(most);
-    block::decompress(block, short).or_else(|_| block::decompress(block, most)).ok()
+    let usual = block.len().saturating_mul(2).min(most);
+    block::decompress(block, usual).or_else(|_| block::decompress(block, most)).ok()
 }
 
+/// The RLP list of headers, each with its uncles if they are known. Stored pages have such a list too, not compressed.
 pub(super) fn encode_list<'a>(
     headers: impl Iterator<Item = (&'a Header, Option<&'a [SealedHeader]>)>,
 ) -> ListBuf {
@@ -101,9 +105,9 @@ pub(super) fn encode_list<'a>(
         let mut entry = ListBuf::with_capacity(0);
         entry.items().extend(header.encode(HeaderForm::Full));
         if let Some(uncles) = uncles {
-            let mut family = ListBuf::with_capacity(0);
-            uncles.iter().for_each(|uncle| family.items().extend(uncle.encode(HeaderForm::Full)));
-            entry.items().extend(family.as_list());
+            let mut uncle_list = ListBuf::with_capacity(0);
+            uncles.iter().for_each(|uncle| uncle_list.items().extend(uncle.encode(HeaderForm::Full)));
+            entry.items().extend(uncle_list.as_list());
         }
         list.items().extend(entry.as_list());
     }
@@ -125,6 +129,7 @@ pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batc
     }
 }
 
+/// Decodes an RLP list of at most `most` headers with their uncles.
 pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Result<Batch, BatchError> {
     let shape = |number| network.header_shape(number);
     let mut list = RlpReader::list(bytes, "headers")?;

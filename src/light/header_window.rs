@@ -15,8 +15,8 @@ use crate::{
     types::{Header, SealedHeader, json::JsonError},
 };
 
-/// Number of forms in which a header is requested before it counts as unavailable: without transactions, with
-/// transactions, and raw together with the block object, which has the merged-mining proof.
+/// Number of forms in which a header is requested by itself before it counts as unavailable: as block object without transactions
+/// (form 0) and with transactions (form 1), and raw together with the block object, which has the merged-mining proof (form 2).
 const FORMS: usize = 3;
 
 /// A header, with its uncles if they came with it. Neither is verified.
@@ -26,26 +26,32 @@ pub(super) struct FetchedHeader {
     pub(super) uncles: Option<Vec<Header>>,
 }
 
-/// Headers `first..=last`. Those above `announced` may be missing.
+/// Headers `first..=last` of one upstream, which it shows in the binary form of `rootlight_getHeaders` (`header_batch`) or as JSON.
 #[derive(Debug)]
 pub(super) struct HeaderWindow {
+    /// Number of the first header.
     first: u64,
+    /// The height that the upstream has announced. Headers above it may be missing.
     announced: u64,
     slots: Vec<HeaderSlot>,
-    /// Request all headers with one `rootlight_getHeaders`.
+    /// Whether the next request asks for all headers in one binary response.
     binary: bool,
+    /// Whether a valid binary response arrived.
     was_binary: bool,
 }
 
+/// One header of a window.
 #[derive(Debug)]
 struct HeaderSlot {
     number: u64,
+    /// The form of the next request, from 0 to [`FORMS`].
     form: usize,
     state: SlotState,
 }
 
 #[derive(Debug)]
 enum SlotState {
+    /// The header is still to be requested; the cause is that of the most informative failure so far.
     Wanted(Option<SyncCause>),
     Received(FetchedHeader),
     /// The upstream has no such block, or no usable one, for this reason.
@@ -53,6 +59,7 @@ enum SlotState {
 }
 
 impl HeaderWindow {
+    /// A window of headers that are requested as JSON, from an upstream that has announced the height `announced`.
     pub(super) fn new(first: u64, last: u64, announced: u64) -> Self {
         let slots = (first..=last)
             .map(|number| HeaderSlot { number, form: 0, state: SlotState::Wanted(None) })
@@ -60,6 +67,7 @@ impl HeaderWindow {
         Self { first, announced, slots, binary: false, was_binary: false }
     }
 
+    /// A window of one header, which must exist.
     pub(super) fn single(number: u64) -> Self {
         Self::new(number, number, number)
     }
@@ -108,15 +116,14 @@ impl HeaderWindow {
             let announced = self.announced;
             for slot in self.slots.iter_mut().filter(|slot| slot.is_wanted()) {
                 let count = slot.requests().len();
-                let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
-                slot.take(&mine, announced, network);
+                let of_slot: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
+                slot.take(&of_slot, announced, network);
             }
         }
         !self.slots.iter().any(HeaderSlot::is_wanted)
     }
 
-    /// Takes a binary response. Headers that it lacks below the end of the chain are requested again in the other
-    /// forms.
+    /// Takes a binary response. Headers up to the announced height that the response lacks are requested again as JSON.
     fn take_binary(&mut self, response: Option<&UpstreamResponse>, network: &Network) {
         let Some(Ok(raw)) = response else { return };
         let Some(text) = prove::string(raw) else { return };
@@ -145,7 +152,9 @@ impl HeaderWindow {
                     headers.push(header);
                     continue;
                 }
-                SlotState::Unavailable(cause) if slot.number > announced && is_end(&cause) => break,
+                SlotState::Unavailable(cause) if slot.number > announced && is_usual_above_head(&cause) => {
+                    break;
+                }
                 SlotState::Unavailable(cause) => cause,
                 SlotState::Wanted(cause) => cause.unwrap_or(SyncCause::Missing),
             };
@@ -155,14 +164,14 @@ impl HeaderWindow {
     }
 }
 
-/// Whether a cause is more informative than the first one. Raw bytes that do not decode as a header say more than an
-/// object that may hide part of one.
+/// Whether a cause is more informative than the first one: raw bytes that do not decode as a header are a fault, while an object
+/// may only hide a part of the header.
 fn says_more(cause: &SyncCause, first: &SyncCause) -> bool {
     matches!((cause, first), (SyncCause::Decode(_), SyncCause::Hidden(_)))
 }
 
-/// Whether an upstream fails so for blocks above its head.
-fn is_end(cause: &SyncCause) -> bool {
+/// Whether an honest upstream fails with this cause when it is asked for a block above its head.
+fn is_usual_above_head(cause: &SyncCause) -> bool {
     matches!(
         cause,
         SyncCause::Missing | SyncCause::Call(RequestFailure::NotRecorded | RequestFailure::Rpc { .. })
@@ -188,6 +197,7 @@ impl HeaderSlot {
         }
     }
 
+    /// Takes the responses to [`Self::requests`]. After a failure the header is requested in the next form, if there is one.
     fn take(&mut self, responses: &[UpstreamResponse], announced: u64, network: &Network) {
         match self.parse(responses, network) {
             Ok(header) => {
@@ -195,27 +205,29 @@ impl HeaderSlot {
                 self.state = SlotState::Received(FetchedHeader { header, uncles: None });
             }
             Err(cause) => {
-                let end = self.number > announced && matches!(cause, SyncCause::Missing);
+                let is_above_head = self.number > announced && matches!(cause, SyncCause::Missing);
                 self.form = self.form.saturating_add(1);
                 // The first cause is the most informative: later forms often fail only because the upstream does not
                 // serve them.
-                let first = match core::mem::replace(&mut self.state, SlotState::Wanted(None)) {
+                let best = match core::mem::replace(&mut self.state, SlotState::Wanted(None)) {
                     SlotState::Wanted(Some(first))
-                        if !says_more(&cause, &first) && (!is_end(&first) || is_end(&cause)) =>
+                        if !says_more(&cause, &first)
+                            && (!is_usual_above_head(&first) || is_usual_above_head(&cause)) =>
                     {
                         first
                     }
                     _ => cause,
                 };
-                self.state = if end || self.form >= FORMS {
-                    SlotState::Unavailable(first)
+                self.state = if is_above_head || self.form >= FORMS {
+                    SlotState::Unavailable(best)
                 } else {
-                    SlotState::Wanted(Some(first))
+                    SlotState::Wanted(Some(best))
                 };
             }
         }
     }
 
+    /// Reads the header from the responses in the present form.
     fn parse(&self, responses: &[UpstreamResponse], network: &Network) -> Result<SealedHeader, SyncCause> {
         let text = |index: usize| match responses.get(index) {
             Some(Ok(raw)) if raw.get() == "null" => Err(SyncCause::Missing),
@@ -223,6 +235,7 @@ impl HeaderSlot {
             Some(Err(failure)) => Err(SyncCause::Call(failure.clone())),
             None => Err(SyncCause::Missing),
         };
+        // In the raw form, the block object is the second response.
         let object = usize::from(self.form >= 2);
         let header = if self.form < 2 {
             prove::header(text(0)?, None, network).map_err(|error| match error {
@@ -236,7 +249,8 @@ impl HeaderSlot {
         if header.number != self.number {
             return Err(SyncCause::OtherBlock { asked: self.number, got: header.number });
         }
-        // A light client shows `null` for a proof of work that it has not checked. That is not a lie.
+        // A light client shows `null` for a proof of work that it has not checked, which is not a lie: the header counts as
+        // hidden, and the next form is tried.
         if header.coinbase_tx.is_empty()
             && header.number > 0
             && let Err(Cause::Hidden(rule)) = prove::work(&header, text(object)?, network)

@@ -1,54 +1,59 @@
-//! When a second upstream is asked beside one that is slower than usual, and which of the two is asked first. All times are in
-//! microseconds.
+//! Decides when a round of requests is sent to a second upstream (the spare), because the first is slower than usual, and which of
+//! the two is asked first. All times are in microseconds.
 
 use alloc::vec::Vec;
 
 /// The usual time of an upstream that has not answered yet.
 const FIRST: u64 = 100_000;
 
-/// Bounds of the usual time.
+/// Bounds of the usual time: the spare is asked 10 ms after the first upstream at the earliest, and 2 s after it at the latest.
 const LEAST: u64 = 10_000;
 const MOST: u64 = 2_000_000;
 
-/// Points that a round of requests adds to the budget, that a second one costs, and that are given back if it was of use: at
-/// most a tenth of all rounds is sent twice in vain, but none waits for an upstream that hangs.
+/// Points that each round of requests adds to the budget. With [`COST`], at most a tenth of all rounds is sent twice in vain.
 const EARNED: u32 = 100;
+/// Points that a second round costs.
 const COST: u32 = 1_000;
+/// Points that are given back if the second round was answered first. With [`EARNED`] the second round then costs nothing, so that
+/// every round may be sent twice while an upstream does not respond.
 const REFUND: u32 = 900;
 
-/// Most that the budget holds.
+/// The largest budget, in points: 32 second rounds in a row.
 const FULL: u32 = 32_000;
 
-/// How many times as long as the spare an upstream takes when it loses its turns, and for how long it does.
+/// How many times as long as the spare an upstream must take before the spare is asked first.
 const SLOWER: u64 = 4;
+/// How long the spare is asked first, before the upstream is tried again.
 const DEMOTION_TIME: u64 = 60_000_000;
 
 /// The measured speed of each upstream, and how many rounds may be sent twice.
 #[derive(Debug)]
 pub struct Hedges {
+    /// By the number of the upstream.
     upstreams: Vec<LatencyEstimate>,
+    /// Points for second rounds.
     budget: u32,
 }
 
 /// The usual time of an upstream.
 #[derive(Debug, Clone)]
 struct LatencyEstimate {
-    /// The time within which it answers 19 of 20 rounds.
+    /// The time within which the upstream answers 19 of 20 rounds.
     usual: u64,
-    /// Since when the spare is asked first in its place.
+    /// Since when the spare is asked first; `None` if the upstream is.
     demoted_since: Option<u64>,
 }
 
 impl LatencyEstimate {
-    /// Whether a spare with this usual time is asked first in the place of this upstream. When its time is over, this one counts
-    /// as hardly slower than the spare, to show whether it still is.
-    fn is_demoted(&mut self, spare: u64, now: u64) -> bool {
-        let is_slow = self.usual >= spare.saturating_mul(SLOWER);
+    /// Whether a spare with the usual time `spare_usual` is asked before this upstream. After [`DEMOTION_TIME`] this upstream counts
+    /// as only twice as slow as the spare, so that it is asked first again and new measurements decide.
+    fn is_demoted(&mut self, spare_usual: u64, now: u64) -> bool {
+        let is_slow = self.usual >= spare_usual.saturating_mul(SLOWER);
         let since = self.demoted_since.filter(|_| is_slow).unwrap_or(now);
         let is_demoted = is_slow && now.saturating_sub(since) < DEMOTION_TIME;
         self.demoted_since = is_demoted.then_some(since);
         if is_slow && !is_demoted {
-            self.usual = spare.saturating_mul(2).clamp(LEAST, MOST);
+            self.usual = spare_usual.saturating_mul(2).clamp(LEAST, MOST);
         }
         is_demoted
     }
@@ -62,7 +67,7 @@ impl Hedges {
     }
 
     /// Begins a round of requests at `now`, by any monotonic clock. Returns whether the spare is asked first, because the upstream is
-    /// much slower, and the usual time of the one that is asked first, after which the other one may be asked too.
+    /// much slower, and the usual time of the one that is asked first. After this time, the other one may be asked too.
     pub fn begin(&mut self, upstream: usize, spare: usize, now: u64) -> (bool, u64) {
         self.add(EARNED);
         let usual = |index: usize| self.upstreams.get(index).map_or(MOST, |upstream| upstream.usual);
@@ -72,21 +77,22 @@ impl Hedges {
         (is_demoted, if is_demoted { of_spare } else { own })
     }
 
-    /// Whether the budget allows a second round now; if so, it is paid.
+    /// Whether the budget allows a second round now; if so, its cost is deducted.
     pub fn take(&mut self) -> bool {
         let left = self.budget.checked_sub(COST);
         self.budget = left.unwrap_or(self.budget);
         left.is_some()
     }
 
-    /// Notes that a second round was of use, and how long it took.
+    /// Notes that a second round was answered first, by this upstream, and how long it took.
     pub fn won(&mut self, upstream: usize, took: u64) {
         self.add(REFUND);
         self.note(upstream, took);
     }
 
-    /// Notes how long a round took at an upstream, or has taken when the other one had answered it. The usual time moves up by 19
-    /// parts for a longer one, and down by one part otherwise, so that one in twenty takes longer.
+    /// Notes how long a round took at an upstream, or how long it had taken so far when the other one answered. The usual time
+    /// rises by 19 parts (of 200) if the round took longer than usual, and falls by one part otherwise, so that it settles where one
+    /// round in twenty takes longer.
     pub fn note(&mut self, upstream: usize, took: u64) {
         let Some(LatencyEstimate { usual, .. }) = self.upstreams.get_mut(upstream) else { return };
         let part = *usual / 200;

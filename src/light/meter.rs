@@ -17,21 +17,26 @@ pub struct Progress {
     pub left: Option<u64>,
 }
 
-/// Counts verified headers over time.
+/// Counts verified headers over time. Times are in milliseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SyncMeter {
+    /// When the first headers were requested.
     began: Option<u64>,
+    /// When headers arrived last.
     last: u64,
+    /// Number of headers since `began`.
     headers: u64,
 }
 
 impl SyncMeter {
+    /// Counts headers that were requested at `asked` and arrived at `now`.
     pub(super) fn count(&mut self, headers: u64, asked: u64, now: Now) {
         self.began.get_or_insert(asked);
         self.last = now.millis;
         self.headers = self.headers.saturating_add(headers);
     }
 
+    /// The progress from the block `start` to the block `target`, at the rate so far.
     pub(super) fn progress(&self, start: u64, head: u64, target: u64) -> Progress {
         let elapsed = self.last.saturating_sub(self.began.unwrap_or(self.last)).max(1);
         let rate = self.headers.saturating_mul(1_000).checked_div(elapsed).unwrap_or(0);

@@ -1,5 +1,9 @@
 //! The light client: missing facts, the requests that fetch them, the checks that prove them, and header
 //! synchronization.
+//!
+//! A missing fact goes through these files: `plan` (which fetches), `fetch` and `upstream_fetch` (which requests, to which
+//! upstream), `upstream` (JSON-RPC), `prove` (the checks), `fact_store` (proven facts). `sync` follows the header chain, and
+//! `pinned_head` is its state as one message sees it.
 
 pub mod bitcoin;
 mod call_cache;

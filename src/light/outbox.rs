@@ -21,17 +21,20 @@ pub struct Outbox {
     /// Time of the last check, in milliseconds of the monotonic clock.
     last_check: Option<u64>,
     /// The transactions sent by the time of the last check, oldest first.
-    pending: Vec<UnminedTransaction>,
+    sent: Vec<SentBefore>,
 }
 
+/// A transaction that was sent before the last check.
 #[derive(Debug)]
-struct UnminedTransaction {
+struct SentBefore {
     transaction: Arc<Transaction>,
-    /// Checks that the upstream answered. `None` if the transaction was sent since the check before: it is not due yet.
+    /// Number of checks that the upstream answered. `None` at the first check after the transaction was sent, which is too early
+    /// to send it again.
     checks: Option<u32>,
 }
 
-impl UnminedTransaction {
+impl SentBefore {
+    /// Whether the last check asks for the transaction's receipt.
     fn is_due(&self) -> bool {
         self.checks.is_some_and(|checks| checks < MAX_CHECKS)
     }
@@ -45,17 +48,17 @@ impl Outbox {
             return Vec::new();
         }
         self.last_check = Some(now.millis);
-        let known = core::mem::take(&mut self.pending);
+        let before = core::mem::take(&mut self.sent);
         let mut requests = Vec::new();
         for (hash, transaction) in cache.sent_by_hash() {
             // If a caller sends the same transaction again, it is a new allocation, and the count starts again.
-            let known = known.iter().find(|known| Arc::ptr_eq(&known.transaction, transaction));
-            let checks = known.map(|known| known.checks.unwrap_or(0));
-            let pending = UnminedTransaction { transaction: transaction.clone(), checks };
-            if pending.is_due() {
+            let before = before.iter().find(|before| Arc::ptr_eq(&before.transaction, transaction));
+            let checks = before.map(|before| before.checks.unwrap_or(0));
+            let sent = SentBefore { transaction: transaction.clone(), checks };
+            if sent.is_due() {
                 requests.push(UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#)));
             }
-            self.pending.push(pending);
+            self.sent.push(sent);
         }
         requests
     }
@@ -67,17 +70,17 @@ impl Outbox {
     /// anyway.
     pub fn resend_requests(&mut self, responses: Vec<UpstreamResponse>) -> Vec<UpstreamRequest> {
         let mut requests = Vec::new();
-        let due = self.pending.iter_mut().filter(|pending| pending.is_due());
-        for (pending, response) in due.zip(responses) {
-            // An upstream that is not reached, or asks for a pause, gets no more requests now.
+        let due = self.sent.iter_mut().filter(|sent| sent.is_due());
+        for (sent, response) in due.zip(responses) {
+            // If the upstream was not reached, or asks for a pause, the transaction is not sent and the check does not count.
             if RequestFailure::of_silence(&response).is_some() {
                 continue;
             }
-            pending.checks = pending.checks.map(|checks| checks.saturating_add(1));
+            sent.checks = sent.checks.map(|checks| checks.saturating_add(1));
             if response.is_ok_and(|raw| matches!(location_from_json(raw.get()), Ok(Some(_)))) {
                 continue;
             }
-            let raw = format!(r#"["{}"]"#, hex::encode_prefixed(pending.transaction.encode()));
+            let raw = format!(r#"["{}"]"#, hex::encode_prefixed(sent.transaction.encode()));
             requests.push(UpstreamRequest::new("eth_sendRawTransaction", raw));
         }
         requests

@@ -1,4 +1,4 @@
-//! The light client at one moment, as a session sees it: one head, even if synchronization goes on meanwhile.
+//! The state of the light client that one message sees: one head, even if synchronization continues meanwhile.
 
 use alloc::{format, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, str::FromStr};
@@ -28,24 +28,24 @@ pub struct ClientConfig {
     pub upstreams: Vec<String>,
     /// Limits of calls and their result when they halt.
     pub policy: CallPolicy,
-    /// Least depth: requests about blocks with fewer blocks on top are refused.
+    /// Required depth: requests about blocks with fewer blocks on top are refused.
     pub min_depth: u64,
     /// Greatest age of the head, in seconds by the host's clock, at which requests are answered; 0 for any age.
     pub max_age: u64,
-    /// If given, requests are answered only while Bitcoin supports the chain (`held`), and only about blocks that at
-    /// least so many Bitcoin blocks commit to, or to one above them.
+    /// If given, requests are answered only while Bitcoin supports the chain ([`BitcoinVerdict::Held`]), and only about blocks
+    /// that have at least so many Bitcoin blocks behind them ([`BitcoinFollower::newest_behind`]).
     pub min_bitcoin: Option<u32>,
     /// The policy for answers that no upstream proves.
     pub unproven: UnprovenPolicy,
     /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
     /// there too, and blocks below the start are taken from the node as it shows them.
     pub own_state: Option<Arc<dyn TrieStore>>,
-    /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::announce_sent`]),
-    /// because it shares filters with other hosts. Otherwise the client knows its own.
+    /// Whether the host announces the transactions that its callers send ([`crate::rpc::SharedClient::announce_sent`]),
+    /// because it shares filters with other hosts. Otherwise the client reports them to its filters itself.
     pub host_announces_sent: bool,
-    /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
+    /// Whether messages are spread over the upstreams that are equally good, instead of all going to the first of them.
     pub balance: bool,
-    /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
+    /// Whether bodies are requested by the block's hash first, because the host answers these requests from an index of blocks.
     pub bodies_by_hash: bool,
     /// The host's data for its own rows of the method table.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
@@ -93,18 +93,22 @@ fn age(chain: Option<&ChainView>, now: Now) -> Option<u64> {
     age.filter(|_| chain.is_some_and(|chain| chain.network().params.future_bound > 0))
 }
 
-/// The chain and the state of synchronization at one moment.
+/// The chain and the state of synchronization at one moment. Accessors of the same names explain the fields without a comment.
 #[derive(Debug, Clone)]
 pub struct PinnedHead {
     pub(crate) network: Arc<Network>,
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) chain: Option<ChainView>,
+    /// Whether the head has been reached.
     pub(crate) synced: bool,
     /// Whether the uncles of all blocks are proven or known to be unavailable.
     pub(crate) settled: bool,
+    /// Height of the checkpoint.
     pub(crate) start: u64,
     pub(crate) untrusted_start: Option<&'static str>,
+    /// Whether the checkpoint is a block that the upstreams have shown.
     start_shown: bool,
+    /// The height that upstreams in good standing announce ([`HeaderSync::announced`]).
     pub(crate) announced: u64,
     /// The host's wall clock, in seconds since 1970.
     pub(crate) now: u64,
@@ -115,11 +119,11 @@ pub struct PinnedHead {
     low_work: Option<LowWork>,
     low_dated_work: Option<DatedSuffix>,
     bitcoin: Option<Arc<BitcoinFollower>>,
-    /// The newest block that as many Bitcoin blocks stand behind as the host asks for.
     newest_behind: Option<u64>,
     states: Vec<UpstreamState>,
-    /// Whether errors tell upstreams by number.
+    /// Whether errors name upstreams by number.
     numbered: bool,
+    /// Age of the head in seconds by the host's clock.
     age: Option<u64>,
     to_prove: u64,
     /// The host's engine for the scripts of the message.
@@ -127,10 +131,10 @@ pub struct PinnedHead {
     pub(crate) scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }
 
-/// Most upstreams that an error names.
+/// Most upstreams that an error names, so that the message stays short.
 const NAMED: usize = 3;
 
-/// The first few texts.
+/// The first [`NAMED`] texts, with `...` if there are more.
 fn first_of(texts: &[String], between: &str) -> String {
     match texts.get(..NAMED).filter(|_| texts.len() > NAMED) {
         Some(first) => format!("{}{between}...", first.join(between)),
@@ -138,12 +142,12 @@ fn first_of(texts: &[String], between: &str) -> String {
     }
 }
 
-/// Age in seconds above which a head is stale: on mainnet one block in some ten thousand takes longer.
+/// Age in seconds above which a head is stale, so that the client reports that it is synchronizing: on mainnet one block in some
+/// ten thousand takes longer.
 const STALE: u64 = 300;
 
 /// Default of [`ClientConfig::max_age`], in seconds. In an hour an honest chain grows by the 120 blocks that make a block
-/// final. A client that has seen no block for that long is cut off from the chain, or its clock differs from everyone
-/// else's.
+/// final. A client that has seen no block for that long is cut off from the chain, or its clock is wrong.
 pub const MAX_AGE: u64 = 3_600;
 
 impl PinnedHead {
@@ -152,6 +156,7 @@ impl PinnedHead {
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
         let roster = if config.balance { sync.rotated_roster(now.millis) } else { sync.roster() };
         let newest_behind = match config.min_bitcoin {
+            // Without a requirement, every block has enough Bitcoin blocks behind it.
             None | Some(0) => Some(u64::MAX),
             Some(least) => sync.bitcoin().and_then(|follower| follower.newest_behind(least)),
         };
@@ -182,8 +187,8 @@ impl PinnedHead {
         }
     }
 
-    /// The same state of synchronization, seen with an earlier state of the chain. What Bitcoin says is of the newest state,
-    /// and is left out if that does not have the earlier head.
+    /// The same state of synchronization with an earlier state of the chain. The Bitcoin report is about the newest state, so it is
+    /// left out if the newest chain does not contain the earlier head.
     pub(crate) fn with_chain(mut self, chain: ChainView, now: Now) -> Self {
         let (head, newest) = (chain.head(), self.chain.as_ref());
         if newest.is_none_or(|newest| !newest.is_canonical(head.number, &head.hash())) {
@@ -214,36 +219,36 @@ impl PinnedHead {
         self.own_state().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
     }
 
-    /// Bitcoin's verdict on the chain; `None` if the host follows no Bitcoin chain.
+    /// The Bitcoin chain that the client follows, with its report on this chain; `None` without one.
     pub fn bitcoin(&self) -> Option<&BitcoinFollower> {
         self.bitcoin.as_deref()
     }
 
-    /// Bitcoin's verdict on the chain if it does not support the chain for sure. A chain that no source of Bitcoin's has
-    /// confirmed yet is in doubt from the first answer on.
+    /// Bitcoin's verdict on the chain, if it is another one than [`BitcoinVerdict::Held`]: also before any Bitcoin source has shown
+    /// its chain.
     pub fn bitcoin_doubt(&self) -> Option<BitcoinVerdict> {
         let verdict = self.bitcoin()?.verdict(self.now);
         (verdict != BitcoinVerdict::Held).then_some(verdict)
     }
 
-    /// The newest report on what Bitcoin says of the chain, with the verdict of this moment; `None` before there is one.
+    /// The newest report on the chain by Bitcoin's, with the verdict at this time; `None` before there is one.
     pub fn bitcoin_report(&self) -> Option<BitcoinReport> {
         self.bitcoin()?.report_at(self.now)
     }
 
-    /// As [`Self::bitcoin_doubt`], if the host answers only while there is none.
+    /// The verdict because of which answers are refused, if the host requires Bitcoin's support.
     pub(crate) fn bitcoin_refusal(&self) -> Option<BitcoinVerdict> {
         self.config.min_bitcoin?;
         if self.bitcoin.is_none() { Some(BitcoinVerdict::Unavailable) } else { self.bitcoin_doubt() }
     }
 
-    /// The newest block that as many Bitcoin blocks stand behind as the host asks for; `None` if there is none.
+    /// The newest block that has as many Bitcoin blocks behind it as the host requires; `None` if there is none.
     pub(crate) fn newest_behind(&self) -> Option<u64> {
         self.newest_behind
     }
 
-    /// How many blocks a block needs on top: as many as the host asks for, and no fewer than the newest that enough
-    /// Bitcoin blocks stand behind.
+    /// How many blocks a block needs on top before it may be answered about: the depth that the host requires, or that of
+    /// [`Self::newest_behind`], if it is deeper.
     pub(crate) fn min_depth(&self) -> u64 {
         let head = self.chain.as_ref().map_or(0, |chain| chain.head().number);
         let by_bitcoin = self.newest_behind.map_or(u64::MAX, |newest| head.saturating_sub(newest));
@@ -260,7 +265,7 @@ impl PinnedHead {
         self.untrusted_start
     }
 
-    /// Where the trust in the chain comes from: `work` or `window`, the block that the upstreams have shown (`upstream`), or
+    /// The word by which answers name the start: `work` or `window`, `upstream` (a block that the upstreams have shown), or
     /// `checkpoint`.
     pub(crate) fn trusted_start(&self) -> &'static str {
         self.untrusted_start.unwrap_or(if self.start_shown { "upstream" } else { "checkpoint" })
@@ -276,12 +281,12 @@ impl PinnedHead {
         self.progress
     }
 
-    /// A stretch of the chain with less work than the floor requires, if there is one.
+    /// A stretch of the chain with less work than the work floor requires, if there is one.
     pub fn low_work(&self) -> Option<&LowWork> {
         self.low_work.as_ref()
     }
 
-    /// Newest Bitcoin blocks on which too little of the chain's work was done, if its window started by dated work.
+    /// The suffix of Bitcoin's chain on which too little of this chain's work was done, if the chain started by window.
     pub fn low_dated_work(&self) -> Option<DatedSuffix> {
         self.low_dated_work
     }
@@ -307,7 +312,7 @@ impl PinnedHead {
         present.or_else(|| self.config.upstreams.get(upstream).map(String::as_str))
     }
 
-    /// For each upstream, how many sources had answered in its place before the present one.
+    /// For each upstream, how many sources have filled its place before the present one.
     pub fn source_generations(&self) -> Vec<u64> {
         self.states.iter().map(|state| state.turn).collect()
     }
@@ -320,12 +325,13 @@ impl PinnedHead {
     /// The upstream to ask for a witness, and whether it is known to give witnesses: the first that is known to, or
     /// else the first that was never asked for one.
     pub fn witness_from(&self) -> Option<(usize, bool)> {
-        let can = |upstream: &usize| {
+        // `None` for a resting upstream, `Some(None)` for one that was never asked.
+        let gives_witness = |upstream: &usize| {
             self.states.get(*upstream).filter(|state| state.resting.is_none()).map(|state| state.can.witness)
         };
-        let sure = self.roster.iter().find(|upstream| can(upstream) == Some(Some(true)));
-        let first = self.roster.iter().find(|upstream| can(upstream) == Some(None));
-        sure.map(|upstream| (*upstream, true)).or(first.map(|upstream| (*upstream, false)))
+        let sure = self.roster.iter().find(|upstream| gives_witness(upstream) == Some(Some(true)));
+        let untried = self.roster.iter().find(|upstream| gives_witness(upstream) == Some(None));
+        sure.map(|upstream| (*upstream, true)).or(untried.map(|upstream| (*upstream, false)))
     }
 
     /// The head's age in seconds by the host's clock, if the head is stale.
@@ -348,7 +354,7 @@ impl PinnedHead {
         self.settled
     }
 
-    /// Why no upstream is usable, each by its name, if all of them have failed. What all have in common is said once.
+    /// Why no upstream is usable, each by its name, if all of them have failed. If all have the same fault, it is stated once.
     pub fn stopped(&self) -> Option<String> {
         let fault = |state: &UpstreamState| state.resting.as_ref().map(|(_, fault)| format!("{fault}"));
         let mut faults: Vec<String> = self.states.iter().map(fault).collect::<Option<_>>()?;
@@ -362,7 +368,7 @@ impl PinnedHead {
         Some(first_of(&faults, "; "))
     }
 
-    /// The same moment as a page of another origin sees it, which learns nothing of the upstreams.
+    /// The same state for a page of another origin, which gets neither names nor texts of upstreams.
     pub(crate) fn redacted(mut self) -> Self {
         for state in &mut self.states {
             state.resting = state.resting.take().map(|(millis, fault)| (millis, fault.redacted()));
@@ -370,7 +376,7 @@ impl PinnedHead {
         self.numbered()
     }
 
-    /// The same moment, whose errors tell upstreams by number: their names are addresses of the operator's network.
+    /// The same state, whose errors name upstreams by number: their names are addresses in the operator's network.
     #[must_use]
     pub fn numbered(self) -> Self {
         Self { numbered: true, ..self }

@@ -1,4 +1,4 @@
-//! Turns missing facts into fetches; facts that one request gets form one fetch.
+//! Turns missing facts into fetches. Facts that one request gets, such as an account and its slots, form one fetch.
 
 use alloc::vec::Vec;
 
@@ -14,21 +14,22 @@ use crate::{
     types::BlockRef,
 };
 
-/// Most storage slots in one proof request. Larger sets are split, since upstreams limit them.
+/// Most storage slots in one proof request. Larger sets are split, because upstreams limit the slots of a request.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
 /// The fetches for all of `missing`. Facts about blocks off the pinned chain are requested by block hash first.
 pub fn fetches(missing: &Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) -> Vec<UpstreamFetch> {
-    let aside = |block: &BlockRef| pinned.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
+    let is_off_chain =
+        |block: &BlockRef| pinned.chain().is_some_and(|chain| !chain.is_canonical(block.number, &block.hash));
     let mut proofs = Proofs::new();
     let mut targets = Vec::new();
     for fact in missing {
         match fact {
             Fact::State(block, StateKey::Account(address)) => {
-                wants(&mut proofs, *block, *address, None);
+                add_to_proofs(&mut proofs, *block, *address, None);
             }
             Fact::State(block, StateKey::Storage(address, slot)) => {
-                wants(&mut proofs, *block, *address, Some(*slot));
+                add_to_proofs(&mut proofs, *block, *address, Some(*slot));
             }
             other => targets.push(FetchTarget::One(*other)),
         }
@@ -46,8 +47,9 @@ pub fn fetches(missing: &Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) -> 
         .into_iter()
         .map(|target| {
             let transactions = transactions(&target, known);
-            let indexed = pinned.config.bodies_by_hash && matches!(target, FetchTarget::One(Fact::Body(_)));
-            let by_hash = indexed || target.block().is_some_and(aside);
+            let is_in_index =
+                pinned.config.bodies_by_hash && matches!(target, FetchTarget::One(Fact::Body(_)));
+            let by_hash = is_in_index || target.block().is_some_and(is_off_chain);
             UpstreamFetch::ordered(target, &transactions, by_hash)
         })
         .collect()
@@ -57,13 +59,13 @@ pub fn fetches(missing: &Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) -> 
 type Proofs = Vec<((BlockRef, Address), Vec<U256>)>;
 
 /// Adds an account, and one of its slots if one is given, to the proofs to request.
-fn wants(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U256>) {
-    let place = proofs.binary_search_by_key(&(block, address), |(key, _)| *key);
-    let place = place.unwrap_or_else(|place| {
-        proofs.insert(place, ((block, address), Vec::new()));
-        place
+fn add_to_proofs(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U256>) {
+    let found = proofs.binary_search_by_key(&(block, address), |(key, _)| *key);
+    let index = found.unwrap_or_else(|index| {
+        proofs.insert(index, ((block, address), Vec::new()));
+        index
     });
-    if let Some((_, slots)) = proofs.get_mut(place) {
+    if let Some((_, slots)) = proofs.get_mut(index) {
         slots.extend(slot);
     }
 }
@@ -86,7 +88,7 @@ pub fn facts_of(target: &FetchTarget) -> Vec<Fact> {
             .chain(slots.iter().map(|slot| StateKey::Storage(*address, *slot)))
             .map(|key| Fact::State(*block, key))
             .collect(),
-        // No fact depends on a witness: data that it lacks is requested on its own.
+        // No fact depends on a witness: data that the witness lacks is requested by itself.
         FetchTarget::Witness { .. } => Vec::new(),
     }
 }

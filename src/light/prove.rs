@@ -1,5 +1,5 @@
-//! Turns an upstream's responses into proven facts. Every response is hostile until a hash, a root or a proof of work
-//! confirms it.
+//! Turns an upstream's responses into proven facts ([`responses`]). Every response is hostile until a hash, a root or a proof of
+//! work confirms it.
 
 use alloc::{borrow::Cow, format, string::String, string::ToString, sync::Arc, vec::Vec};
 
@@ -36,7 +36,7 @@ pub struct ProofContext<'a> {
 /// Proves the facts that a fetch's responses claim.
 ///
 /// # Errors
-/// [`Cause`]: the response that is missing, or the rule that it breaks.
+/// [`Cause`]: a response is missing, or breaks a rule.
 pub fn responses(
     fetch: &UpstreamFetch,
     context: ProofContext<'_>,
@@ -45,7 +45,7 @@ pub fn responses(
     let mut facts = FactStore::default();
     match &fetch.target {
         FetchTarget::One(Fact::Header(hash)) => {
-            let header = unheld_header(fetch, *hash, context)?;
+            let header = header_off_chain(fetch, *hash, context)?;
             facts.headers.insert(*hash, header.map(Arc::new));
         }
         FetchTarget::One(Fact::HeaderAt(number)) => {
@@ -86,17 +86,18 @@ pub fn responses(
     Ok(facts)
 }
 
+/// The cause for a response that breaks a rule.
 fn refuted(error: impl core::fmt::Display) -> Cause {
     Cause::Refuted(error.to_string())
 }
 
-fn first_answer(fetch: &UpstreamFetch) -> Result<&UpstreamResponse, Cause> {
+fn first_response(fetch: &UpstreamFetch) -> Result<&UpstreamResponse, Cause> {
     fetch.responses().next().ok_or(Cause::Call(RequestFailure::Malformed("no response")))
 }
 
 /// The JSON of the only response, `null` included.
 fn first(fetch: &UpstreamFetch) -> Result<&RawValue, Cause> {
-    match first_answer(fetch)? {
+    match first_response(fetch)? {
         Ok(raw) => Ok(raw),
         Err(failure) => Err(Cause::Call(failure.clone())),
     }
@@ -122,7 +123,7 @@ pub fn quantity(raw: &RawValue) -> Option<u64> {
     u64::from_str_radix(string(raw)?.strip_prefix("0x")?, 16).ok()
 }
 
-/// The contents of a JSON string, borrowed unless something in it is escaped. `None` if the JSON is not a string.
+/// The contents of a JSON string, borrowed unless a character in it is escaped. `None` if the JSON is not a string.
 pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let text = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if text.contains('\\') {
@@ -131,7 +132,8 @@ pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(text))
 }
 
-/// Rebuilds a header from a node's block object. It must have the hash that the object claims, or the hash `claimed`.
+/// Rebuilds a header from a node's block object. The header must have the hash `claimed` or, without one, the hash that the
+/// object states.
 ///
 /// # Errors
 /// The field that is wrong, and the rule that it breaks.
@@ -139,9 +141,9 @@ pub fn header(text: &str, claimed: Option<B256>, network: &Network) -> Result<Se
     json::header_from_json(text, claimed, &|number| network.header_shape(number))
 }
 
-/// The cause for a block object that does not rebuild. If only the hash differs, the object may be honest: JSON leaves
-/// out the uncle count that an uncle states, and shows the uncles that exist, whatever the header counts. Any other
-/// fault in it is refuted.
+/// The cause for a block object from which no header with the right hash can be rebuilt. If only the hash differs, the object may
+/// be honest: JSON leaves out the uncle count that an uncle's header states, and shows the uncles that exist, whatever the header
+/// counts. Any other fault in the object is refuted.
 fn hidden(error: json::JsonError) -> Cause {
     match error {
         json::JsonError::Hash { .. } => Cause::Hidden(error.to_string()),
@@ -164,8 +166,8 @@ pub enum RawHeaderError {
     Header(#[from] HeaderError),
 }
 
-/// Decodes a header from its raw encoding. Raw headers lack the merged-mining proof and coinbase, so these come from
-/// the block object.
+/// Decodes a header from its raw encoding, a JSON string of hex digits. Raw headers lack the merged-mining proof and coinbase, so
+/// these come from the JSON of the block object.
 ///
 /// # Errors
 /// The field that is wrong, and the rule that it breaks.
@@ -190,8 +192,8 @@ struct MergedMiningFields {
 /// Merkle proof nor coinbase (RSKIP-92), so anyone can show a header with the right hash but without its work.
 ///
 /// # Errors
-/// [`Cause::Hidden`] if the object shows `null` for them, as a light client does that has not checked them (yet), and
-/// [`Cause::Refuted`] if what it shows is wrong.
+/// [`Cause::Hidden`] if the object shows `null` for both fields, as a light client does that has not checked them (yet), and
+/// [`Cause::Refuted`] if the fields are wrong.
 pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<(), Cause> {
     let Err(error) = VerifiedHeader::alone(HeaderCandidate::from(header.clone()), network) else {
         return Ok(());
@@ -203,10 +205,10 @@ pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<()
     }
 }
 
-/// A header that the chain does not hold, with its proof of work checked. The header states its own difficulty; that is
-/// checked when the header is connected to the chain. Below the chain only its ancestors can be connected. They need no
-/// proof of work, because the chain's own hashes lead to them.
-fn unheld_header(
+/// A header that is not on the chain, with its proof of work checked; `None` if the upstream says that there is none. The header
+/// states its own difficulty, which is checked when the header is connected to the chain. Below the chain only its ancestors can be
+/// connected. They need no proof of work, because the chain's own hashes lead to them.
+fn header_off_chain(
     fetch: &UpstreamFetch,
     hash: B256,
     context: ProofContext<'_>,
@@ -214,7 +216,7 @@ fn unheld_header(
     let network = context.network;
     let (found, object) = match (fetch.attempt(), fetch.requests(), fetch.responses().nth(1)) {
         (RAW_HEADER, [request, ..], Some(object)) => {
-            (raw_of(request, first_answer(fetch)?, object, network)?, text(object)?)
+            (raw_of(request, first_response(fetch)?, object, network)?, text(object)?)
         }
         _ => {
             let raw = first(fetch)?;
@@ -234,7 +236,7 @@ fn unheld_header(
 fn header_at(fetch: &UpstreamFetch, number: u64, network: &Network) -> Result<SealedHeader, Cause> {
     let found = match (fetch.attempt(), fetch.responses().nth(1)) {
         (RAW_HEADER_AT, Some(object)) => {
-            raw_header(text(first_answer(fetch)?)?, text(object)?, network).map_err(refuted)?
+            raw_header(text(first_response(fetch)?)?, text(object)?, network).map_err(refuted)?
         }
         _ => {
             let raw = first(fetch)?;
@@ -256,6 +258,7 @@ struct BlockTransactions<'a> {
     transactions: &'a RawValue,
 }
 
+/// The transactions of a block object, checked against the header's commitment.
 fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<VerifiedBody, Cause> {
     if is_null(raw) {
         return Err(Cause::Withheld);
@@ -274,15 +277,15 @@ fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<Ve
     VerifiedBody::check(header, transactions, network).map_err(refuted)
 }
 
-/// The attempt that requests the uncles at all indexes, used or not.
-const ALL_PLACES: usize = 2;
+/// The attempt that requests the uncles at all indexes that a list may have.
+const ALL_INDEXES: usize = 2;
 
 /// The uncles of a block, checked against its header's commitment.
 ///
 /// # Errors
-/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. Asked by number, an honest upstream may
-/// show the list of a block of another branch; it may show a part of the list if the header counts too few; and a
-/// header that JSON shows incompletely may still be right.
+/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. To a request by number, an honest upstream may
+/// show the list of a block of another branch; to one by index, a part of the list if the header counts too few uncles; and an
+/// uncle that JSON shows incompletely may still be right.
 pub fn uncles(
     fetch: &UpstreamFetch,
     header: &VerifiedHeader,
@@ -293,8 +296,9 @@ pub fn uncles(
     VerifiedUncles::check(header, uncles).map_err(|error| {
         let has_response =
             |response: &UpstreamResponse| matches!(response, Ok(_) | Err(RequestFailure::NotRecorded));
-        let whole = fetch.responses().all(has_response) && count < MAX_UNCLES;
-        match fetch.attempt() == ALL_PLACES && whole {
+        // A list of as many uncles as were requested may be cut off.
+        let is_whole = fetch.responses().all(has_response) && count < MAX_UNCLES;
+        match fetch.attempt() == ALL_INDEXES && is_whole {
             true => refuted(error),
             false => Cause::Hidden(error.to_string()),
         }
@@ -318,6 +322,7 @@ pub fn uncle_hashes(fetch: &UpstreamFetch) -> Vec<B256> {
 fn uncle_headers(fetch: &UpstreamFetch, network: &Network) -> Result<Vec<Header>, Cause> {
     let mut uncles = Vec::new();
     if fetch.attempt() == RAW_UNCLES {
+        // The first half of the requests is for raw headers, the second half for the block objects of the same uncles.
         let (raw, objects) = fetch.requests().split_at(fetch.requests().len() / 2);
         for ((request, response), object) in
             raw.iter().zip(fetch.responses()).zip(fetch.responses().skip(objects.len()))
@@ -328,11 +333,12 @@ fn uncle_headers(fetch: &UpstreamFetch, network: &Network) -> Result<Vec<Header>
     }
     for response in fetch.responses() {
         let raw = match response {
-            Err(_) if fetch.attempt() == ALL_PLACES => break,
+            // An upstream may answer an index behind the end of the list with an error.
+            Err(_) if fetch.attempt() == ALL_INDEXES => break,
             Err(failure) => return Err(Cause::Call(failure.clone())),
             Ok(raw) => raw,
         };
-        // The header may count more uncles than it commits to.
+        // The list ends before this index: the header may count more uncles than it commits to.
         if is_null(raw) {
             break;
         }
@@ -355,7 +361,7 @@ fn text(response: &UpstreamResponse) -> Result<&str, Cause> {
     }
 }
 
-/// Decodes a header from its raw form and its block object. It must have the hash that the request for the raw form
+/// Decodes a header from its raw form and its block object. The header must have the hash that the request for the raw form
 /// names.
 fn raw_of(
     request: &UpstreamRequest,
@@ -370,6 +376,7 @@ fn raw_of(
     }
 }
 
+/// The receipts of a block, checked against the header's commitment. The first attempt gets them as JSON, the second one raw.
 fn receipts(
     fetch: &UpstreamFetch,
     header: &VerifiedHeader,
@@ -404,42 +411,45 @@ fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
     decode_hex(&text).map_err(refuted)
 }
 
-/// Where an upstream says that a transaction is, up to the pinned head. "Nowhere" is accepted only if both forms of the
-/// request say so.
+/// The location that an upstream states for a transaction, up to the pinned head. "Nowhere" is accepted only if both forms of the
+/// request (receipt, then transaction) say so.
 ///
 /// An upstream that is ahead of this client may name a block above the head. Up to the head the transaction is not
-/// mined, so it counts as pending. Like every absence, this holds only if all upstreams say so.
+/// mined, so it counts as pending. Like every absence, this is accepted only if all upstreams say so.
 pub(super) fn location(
     fetch: &UpstreamFetch,
     hash: B256,
     head: u64,
     chain_id: u64,
 ) -> Result<Location, Cause> {
-    let absent_before = matches!(fetch.last_cause(), Some(Cause::Denied));
+    let has_no_receipt = matches!(fetch.last_cause(), Some(Cause::Denied));
     let raw = match first(fetch) {
-        Err(Cause::Call(RequestFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
+        Err(Cause::Call(RequestFailure::NotRecorded)) if has_no_receipt => return Ok(Location::Unknown),
         other => other?,
     };
     if is_null(raw) {
-        return if absent_before { Ok(Location::Unknown) } else { Err(Cause::Denied) };
+        return if has_no_receipt { Ok(Location::Unknown) } else { Err(Cause::Denied) };
     }
     let location = json::location_from_json(raw.get()).map_err(refuted)?;
-    let above = location.as_ref().is_some_and(|location| location.block_number > head);
-    if let Some(location) = location.filter(|_| !above) {
+    let is_above_head = location.as_ref().is_some_and(|location| location.block_number > head);
+    if let Some(location) = location.filter(|_| !is_above_head) {
         return Ok(Location::Mined(BlockRef { number: location.block_number, hash: location.block_hash }));
     }
     if fetch.attempt() == 0 {
-        return Err(if above { Cause::Denied } else { Cause::Refuted("a receipt without block".into()) });
+        return Err(match is_above_head {
+            true => Cause::Denied,
+            false => Cause::Refuted("a receipt without block".into()),
+        });
     }
     let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
-    // A REMASC transaction has no sender and is never pending: it is made with its block.
-    if above && transaction.recover_sender(chain_id).unwrap_or_default().is_zero() {
+    // The transaction that calls REMASC, which pays out fees, has no sender and is never pending: the miner makes it with the block.
+    if is_above_head && transaction.recover_sender(chain_id).unwrap_or_default().is_zero() {
         return Ok(Location::Unknown);
     }
     Ok(Location::Pending(Arc::new(transaction)))
 }
 
-/// Proves bytes whose hash a proven node holds: code, or a long storage value.
+/// Proves bytes whose hash a proven trie node has: code, or a long storage value.
 fn long_value(
     raw: &RawValue,
     root: B256,
@@ -459,7 +469,7 @@ fn long_value(
     verify_multiproof(root, &[path], &nodes, &[value]).map_err(refuted)
 }
 
-/// The nodes of an `eth_getProof` response or of a witness, not decoded yet. One type serves both, because each type
+/// The nodes of an `eth_getProof` response or of a witness, not decoded yet. Both share one type, because each type
 /// adds code to the browser module.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -468,7 +478,7 @@ struct ProofResponse<'a> {
     account_proof: &'a RawValue,
     #[serde(borrow, default)]
     storage_proof: Option<&'a RawValue>,
-    /// The codes and long values of a witness.
+    /// The codes and long storage values of a witness.
     #[serde(borrow, default)]
     values: Option<&'a RawValue>,
 }
@@ -480,8 +490,8 @@ struct StorageProofResponse<'a> {
     proof: Option<&'a RawValue>,
 }
 
-/// Reads the members of a list one by one, up to the number of nodes that a proof may have. Without this limit, members
-/// of two bytes would take many times their text when decoded.
+/// Reads the members of a list one by one, up to the number of nodes that a proof may have. Without this limit, a list of many
+/// members of two bytes would take much more memory decoded than as text.
 fn for_each<'a>(
     list: Option<&'a RawValue>,
     read: &mut dyn FnMut(&'a RawValue) -> Result<(), Cause>,
@@ -499,7 +509,8 @@ fn for_each<'a>(
     result
 }
 
-/// Proves the nodes of an `eth_getProof` response. Only the nodes count: balance, nonce and values are read from them.
+/// Proves the nodes of an `eth_getProof` response. The balance, nonce and values that the response states are ignored: they are read
+/// from the nodes.
 pub(super) fn account_proof(
     raw: &RawValue,
     root: B256,
@@ -512,7 +523,8 @@ pub(super) fn account_proof(
     let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
     let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
     paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
-    let (mut nodes, mut lacks) = (Vec::new(), false);
+    let (mut nodes, mut has_empty_proof) = (Vec::new(), false);
+    // Adds the nodes of a list. Returns whether the list is empty.
     let mut read = |list: Option<&RawValue>| {
         let before = nodes.len();
         for_each(list, &mut |node| {
@@ -524,24 +536,25 @@ pub(super) fn account_proof(
     read(Some(response.account_proof))?;
     for_each(response.storage_proof, &mut |entry| {
         let entry: StorageProofResponse<'_> = serde_json::from_str(entry.get()).map_err(refuted)?;
-        lacks |= read(entry.proof)?;
+        has_empty_proof |= read(entry.proof)?;
         Ok(())
     })?;
-    let nothing: [&[u8]; 0] = [];
-    verify_multiproof(root, &paths, &nodes, &nothing).map_err(|error| {
-        if nodes.is_empty() || lacks {
+    let no_values: [&[u8]; 0] = [];
+    verify_multiproof(root, &paths, &nodes, &no_values).map_err(|error| {
+        // Upstreams without proofs of absence leave the proof of an absent key empty.
+        if nodes.is_empty() || has_empty_proof {
             return Cause::NoAbsence(format!("{error}"));
         }
         refuted(error)
     })
 }
 
-/// Longest response with a witness that is read, in bytes of JSON, which are twice the bytes of its nodes and codes. A
+/// Longest witness that is read, in bytes of JSON, which are twice the bytes of its nodes and codes. A
 /// call of 10 million gas can read some 50,000 cells; calls of real contracts read less than a hundred.
 pub const MAX_WITNESS_TEXT: usize = 32 * 1024 * 1024;
 
-/// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete: it is
-/// complete if the run misses nothing.
+/// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete, which the run
+/// shows: what it misses is requested then.
 fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if is_null(raw) {
         return Err(Cause::Withheld);

@@ -10,28 +10,28 @@ const MAX_EVIDENCE: usize = 16;
 /// Number of good exchanges that cancel one demerit.
 const REDEMPTION: u32 = 64;
 
-/// Demerits for a response that did not arrive.
+/// Demerits for a response that did not arrive, or that an honest upstream may give too: it is late, or on another branch.
 pub(super) const SILENT: u32 = 1;
 
-/// Demerits for a response that does not verify, although the request left no room for another branch.
+/// Demerits for a response that does not verify, and that an honest upstream on another branch would not give either.
 pub(super) const REFUTED: u32 = 8;
 
 /// Demerits for a response that no honest upstream gives.
 pub(super) const LIE: u32 = 16;
 
-/// Most demerits an upstream can have.
+/// Most demerits an upstream can have: [`REDEMPTION`] times as many good exchanges always restore it.
 const MAX_DEMERITS: u32 = 256;
 
-/// A wrong response of an upstream, with the request to repeat it.
+/// A missing or wrong response of an upstream, with the request that led to it, so that users can repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// When it was noticed: wall clock, in seconds since 1970.
+    /// When the response was noticed: wall clock, in seconds since 1970.
     pub at: u64,
     /// The request.
     pub request: UpstreamRequest,
     /// The rule that the response breaks.
     pub rule: String,
-    /// Whether no honest upstream gives such a response. If not set, the upstream may only be late, pruned or less
+    /// Whether no honest upstream gives such a response. Otherwise the upstream may only be late, pruned or less
     /// capable.
     pub lie: bool,
 }
@@ -41,10 +41,10 @@ pub struct Evidence {
 pub struct UpstreamRecord {
     /// Smoothed time of one exchange, in milliseconds.
     pub latency: u64,
-    /// Headers per second during the upstream's turns at fetching many headers.
+    /// Headers per second during the upstream's last lease, in which it fetched many headers.
     pub rate: Option<u64>,
-    /// Failures of synchronization since the last good exchange. What callers ask for does not count, because a failure
-    /// lengthens the next pause.
+    /// Failures of synchronization since the last good exchange; each doubles the next pause. Failures of requests for callers'
+    /// messages do not count.
     pub in_row: u32,
     /// Demerits, from 0; good exchanges remove them.
     pub demerits: u32,
@@ -52,6 +52,7 @@ pub struct UpstreamRecord {
     pub lies: u32,
     /// The newest evidence, oldest first.
     pub evidence: VecDeque<Evidence>,
+    /// Good exchanges since the last demerit was cancelled.
     good: u32,
     /// The part of the demerits that came from responses that do not verify.
     wrong: u32,
@@ -73,17 +74,19 @@ impl UpstreamRecord {
         }
     }
 
-    /// Whether so many responses failed verification that the next ones are not worth requesting. Responses that were
+    /// Whether so many responses failed verification, such as two lies, that the upstream is no longer asked. Responses that were
     /// missing, late or about another branch do not count, however many: honest upstreams give such responses.
     pub(super) fn is_dishonest(&self) -> bool {
         self.wrong >= LIE.saturating_mul(2)
     }
 
+    /// Counts a failure of synchronization.
     pub(super) fn failed(&mut self) {
         self.in_row = self.in_row.saturating_add(1);
     }
 
-    /// Records a response that was missing, late or wrong.
+    /// Records a response that was missing, late or wrong. `weight` is the number of demerits. The same evidence twice in a row is
+    /// kept once.
     pub(super) fn bad(&mut self, now: Now, request: UpstreamRequest, rule: String, weight: u32) {
         let lie = weight >= LIE;
         self.lies = self.lies.saturating_add(u32::from(lie));

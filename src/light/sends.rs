@@ -1,7 +1,8 @@
-//! Transactions that hosts send to several upstreams at once, and when the host waits no longer.
+//! Tells whether upstreams have taken a transaction that a host sends to several of them at once, so that the host knows when to
+//! stop waiting.
 //!
-//! One upstream that has a transaction is enough: it passes it on. So no message waits for an upstream that swallows
-//! transactions.
+//! One upstream that has the transaction is enough, because it passes the transaction on. So no message waits for an upstream that
+//! does not respond.
 
 use alloc::format;
 
@@ -12,17 +13,17 @@ use super::upstream::{RequestFailure, UpstreamRequest, UpstreamResponse};
 /// The method that sends a signed transaction.
 const SEND: &str = "eth_sendRawTransaction";
 
-/// How long a host waits for the other upstreams when each transaction of a round has been taken by one, in
+/// How long a host waits for the other upstreams after at least one upstream has taken each transaction of a round, in
 /// milliseconds.
 pub const SEND_GRACE: u64 = 1_000;
 
 impl UpstreamRequest {
-    /// Whether this sends a transaction.
+    /// Whether this request sends a transaction.
     pub fn sends(&self) -> bool {
         self.method == SEND
     }
 
-    /// Whether the response says that the upstream has the transaction which this sends.
+    /// Whether the response says that the upstream has the transaction which this request sends.
     pub fn is_taken(&self, response: &UpstreamResponse) -> bool {
         let raw = self.params.strip_prefix("[\"").and_then(|params| params.strip_suffix("\"]"));
         let raw = raw.filter(|_| self.sends()).and_then(|raw| hex::decode(raw).ok());
@@ -33,6 +34,7 @@ impl UpstreamRequest {
 /// Whether the response says that the upstream has the transaction with this hash.
 pub(crate) fn has_taken(hash: B256, response: &UpstreamResponse) -> bool {
     match response {
+        // A node answers with the hash of the transaction that it has accepted.
         Ok(raw) => raw.get().eq_ignore_ascii_case(&format!("\"{hash}\"")),
         // The node has the transaction already, from another upstream or an earlier attempt.
         Err(RequestFailure::Rpc { message, .. }) => is_known(message),
@@ -40,7 +42,7 @@ pub(crate) fn has_taken(hash: B256, response: &UpstreamResponse) -> bool {
     }
 }
 
-/// Whether an error message says that the node holds the transaction already.
+/// Whether an error message says that the node has the transaction already. Nodes use different words.
 fn is_known(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["already known", "already exists", "known transaction", "already imported"]

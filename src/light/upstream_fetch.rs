@@ -1,4 +1,5 @@
-//! Fetching from one upstream: the requests for a target, the forms in which they are tried, and the responses so far.
+//! Fetching from one upstream: the requests for a target, the forms in which they are tried, and the responses so far. `fetch` moves
+//! on to other upstreams, `prove` checks the responses.
 
 use alloc::{
     format,
@@ -41,8 +42,8 @@ pub enum FetchTarget {
         /// The slots, sorted.
         slots: Vec<U256>,
     },
-    /// All state that a run is expected to read, by the upstream's own execution. It only saves round trips: data that
-    /// it lacks is requested when the run misses it.
+    /// All state that a run is expected to read, which the upstream finds by executing the run itself. A witness only saves round
+    /// trips: data that it lacks is requested when the run misses it.
     Witness {
         /// The block whose state is requested.
         block: BlockRef,
@@ -65,40 +66,42 @@ pub struct FactFailure {
 impl core::error::Error for FactFailure {}
 
 impl FactFailure {
+    /// Whether an upstream lacks a method that was tried.
     pub(crate) fn is_unsupported(&self) -> bool {
-        let unknown = |attempt: &AttemptFailure| {
+        let is_unknown_method = |attempt: &AttemptFailure| {
             matches!(&attempt.cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
         };
-        self.attempts.iter().any(unknown)
+        self.attempts.iter().any(is_unknown_method)
     }
 
     /// Whether no upstream responded, so that none has shown that it lacks the fact.
     fn is_silence(&self) -> bool {
-        let silent = |attempt: &AttemptFailure| {
+        let has_no_response = |attempt: &AttemptFailure| {
             matches!(&attempt.cause, Cause::Call(RequestFailure::Transport(_) | RequestFailure::Busy { .. }))
         };
-        !self.attempts.is_empty() && self.attempts.iter().all(silent)
+        !self.attempts.is_empty() && self.attempts.iter().all(has_no_response)
     }
 }
 
 impl fmt::Display for FactFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let silence = self.is_silence();
-        let what = if silence { "no response about" } else { "no proof of" };
-        write!(f, "{what} {}", self.target)?;
-        let mut named = "";
+        let is_silence = self.is_silence();
+        let lack = if is_silence { "no response about" } else { "no proof of" };
+        write!(f, "{lack} {}", self.target)?;
+        // The name of an upstream is written once before its attempts, which follow each other.
+        let mut last_name = "";
         for (index, attempt) in self.attempts.iter().enumerate() {
             f.write_str(if index == 0 { ": " } else { "; " })?;
-            if attempt.name != named {
-                named = &attempt.name;
-                write!(f, "{named}: ")?;
+            if attempt.name != last_name {
+                last_name = &attempt.name;
+                write!(f, "{last_name}: ")?;
             }
             write!(f, "{}: {}", attempt.method, attempt.cause)?;
         }
         if self.is_unsupported() {
             f.write_str(NO_PROOFS)?;
         }
-        if silence {
+        if is_silence {
             f.write_str(UNREACHABLE)?;
         }
         Ok(())
@@ -110,7 +113,7 @@ impl fmt::Display for FactFailure {
 pub struct AttemptFailure {
     /// The number of the upstream that was asked.
     pub upstream: usize,
-    /// The upstream's name as the caller may know it; empty if it does not matter which one was asked.
+    /// The upstream's name as the caller may know it; empty if only one upstream was asked.
     pub name: String,
     /// The JSON-RPC method that was called.
     pub method: &'static str,
@@ -128,7 +131,7 @@ pub enum Cause {
     /// The response is `null`, and nothing shows whether the fact exists.
     #[error("the upstream says there is none")]
     Denied,
-    /// JSON leaves out part of a header, and that part cannot be restored. An honest response may lack it.
+    /// JSON leaves out part of a header, and that part cannot be restored. An honest response may lack the part.
     #[error("{0} (the JSON form hides part of a header, and the upstream did not return the raw form)")]
     Hidden(String),
     /// The response is `null`, but the fact must exist, since a verified header commits to it.
@@ -150,10 +153,10 @@ pub enum Cause {
 }
 
 impl FetchTarget {
-    /// The requests of the given attempt, or `None` if there are no more forms to try.
+    /// The requests in the form of this number, from 0, or `None` if there is no such form.
     ///
     /// For receipts, `parts` are the hashes of the block's transactions; for uncles, the hashes of the uncles that an
-    /// upstream has shown.
+    /// upstream has shown; for other targets they are ignored.
     pub fn requests(&self, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamRequest>> {
         match self {
             Self::One(fact) => fact_requests(fact, attempt, parts),
@@ -162,7 +165,7 @@ impl FetchTarget {
                 let (method, at) = match attempt {
                     0 => ("eth_getProof", number),
                     1 => ("rsk_getProof", number),
-                    // The upstream may have another block at that height.
+                    // The upstream may have another block at that height, and this form does not name the height.
                     BY_HASH_PROOF => ("eth_getProof", block.hash.to_string()),
                     _ => return None,
                 };
@@ -189,7 +192,7 @@ impl FetchTarget {
         }
     }
 
-    /// The attempt that names the block by its hash, if the others do not. It is the last one.
+    /// The number of the form that names the block by its hash, if the other forms do not. It is the last form.
     fn by_hash(&self) -> Option<usize> {
         match self {
             Self::Proof { .. } => Some(BY_HASH_PROOF),
@@ -211,25 +214,26 @@ impl fmt::Display for FetchTarget {
     }
 }
 
-/// The attempt that requests a proof with the block's hash.
+/// The form that requests a proof with the block's hash.
 const BY_HASH_PROOF: usize = 2;
 
-/// The attempt that requests a body, or bytes of state, with the block's hash.
+/// The form that requests a body, or bytes of state, with the block's hash.
 const BY_HASH: usize = 1;
 
-/// The last attempt for uncles: raw, since JSON leaves out the uncle count that an uncle states.
+/// The last form for uncles: raw, because JSON leaves out the uncle count that an uncle's header states.
 pub(super) const RAW_UNCLES: usize = 3;
 
-/// The last attempt for a header by its hash: raw, since JSON leaves out the uncle count that it states.
+/// The last form for a header by its hash: raw, because JSON leaves out the uncle count that the header of an uncle states.
 pub(super) const RAW_HEADER: usize = 2;
 
-/// The last attempt for a header by its height, raw for the same reason.
+/// The last form for a header by its height, raw for the same reason.
 pub(super) const RAW_HEADER_AT: usize = 1;
 
 fn raw_by_hash(hash: &B256) -> UpstreamRequest {
     UpstreamRequest::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#))
 }
 
+/// The requests for a fact in the form of this number.
 fn fact_requests(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamRequest>> {
     let one = |method, params| Some(vec![UpstreamRequest::new(method, params)]);
     match (fact, attempt) {
@@ -267,7 +271,7 @@ fn uncle_requests(
     let (method, selector, count) = match attempt {
         0 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), count),
         1 => ("eth_getUncleByBlockNumberAndIndex", format!("{:#x}", block.number), count),
-        // No rule ties the header's count to the list, so this attempt requests all indexes.
+        // No rule ties the uncle count in the header to the list, so this form requests all indexes.
         2 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), MAX_UNCLES as u32),
         // Each uncle's raw header, then its block object, which has the merged-mining proof that raw headers lack.
         RAW_UNCLES if !shown.is_empty() => {
@@ -280,7 +284,7 @@ fn uncle_requests(
         }
         _ => return None,
     };
-    // Whatever the header states.
+    // The header may state any count.
     let indexes = 0..count.min(MAX_UNCLES as u32);
     Some(
         indexes
@@ -313,10 +317,14 @@ pub struct UpstreamFetch {
     pub target: FetchTarget,
     /// The number of the upstream that is asked.
     pub upstream: usize,
+    /// The number of the present attempt, from 0.
     attempt: usize,
-    /// Request by the block's hash first. Asked by number, most upstreams would respond about another block.
+    /// Whether the form with the block's hash is tried first. To a request by number, most upstreams would respond about another
+    /// block.
     by_hash: bool,
+    /// The requests of the present attempt.
     requests: Vec<UpstreamRequest>,
+    /// The responses to these requests, as far as they have arrived.
     responses: Vec<Option<UpstreamResponse>>,
     failures: Vec<AttemptFailure>,
 }
@@ -333,7 +341,7 @@ impl UpstreamFetch {
         let (responses, failures) = (Vec::new(), Vec::new());
         let mut fetch =
             Self { target, upstream: 0, attempt: 0, by_hash, requests: Vec::new(), responses, failures };
-        fetch.ask(parts);
+        fetch.prepare(parts);
         fetch
     }
 
@@ -343,14 +351,15 @@ impl UpstreamFetch {
     }
 
     /// Prepares the requests of the present attempt. Returns whether there are any.
-    fn ask(&mut self, parts: &[B256]) -> bool {
+    fn prepare(&mut self, parts: &[B256]) -> bool {
         let Some(requests) = self.target.requests(self.form(), parts) else { return false };
         self.responses = requests.iter().map(|_| None).collect();
         self.requests = requests;
         true
     }
 
-    /// The form of the request that the present attempt uses.
+    /// The number of the form that the present attempt uses: as a rule the same number. With `by_hash` the last form comes first,
+    /// and the others follow.
     fn form(&self) -> usize {
         match (self.by_hash, self.target.by_hash(), self.attempt) {
             (true, Some(last), 0) => last,
@@ -359,12 +368,12 @@ impl UpstreamFetch {
         }
     }
 
-    /// Decides how far the upstream is to blame for a cause. If the request did not name the block by its hash, a
-    /// response about another branch is not a fault.
+    /// The cause as it counts against the upstream. If the request did not name the block by its hash, a response about another branch
+    /// is not a fault.
     pub(super) fn blame(&self, cause: Cause) -> Cause {
         let by_number = self.target.by_hash().is_some_and(|form| form != self.form());
         match cause {
-            // On another branch the transaction may be in another block.
+            // Receipts are requested by transaction, which may be in another block on another branch.
             Cause::Refuted(rule)
                 if by_number || matches!(self.target, FetchTarget::One(Fact::Receipts(_))) =>
             {
@@ -396,12 +405,12 @@ impl UpstreamFetch {
         self.responses.iter().all(Option::is_some)
     }
 
-    /// Why a request got no response at all, if one did. A silent upstream has said nothing right or wrong.
+    /// The failure of a request that got no response at all, if there is one.
     pub fn silence(&self) -> Option<RequestFailure> {
         self.responses().find_map(RequestFailure::of_silence).cloned()
     }
 
-    /// Whether the host has no room for a response.
+    /// Whether the host had no memory for a response ([`RequestFailure::NoRoom`]).
     pub fn lacks_room(&self) -> bool {
         self.responses().any(|response| matches!(response, Err(RequestFailure::NoRoom)))
     }
@@ -428,10 +437,10 @@ impl UpstreamFetch {
     pub fn next_attempt(&mut self, cause: Cause, parts: &[B256]) -> Result<(), FactFailure> {
         let method = self.requests.first().map_or("-", |request| request.method);
         // A silent upstream is not asked in other forms.
-        let silent = self.silence().is_some();
+        let is_silent = self.silence().is_some();
         self.failures.push(AttemptFailure { upstream: self.upstream, name: String::new(), method, cause });
         self.attempt = self.attempt.saturating_add(1);
-        if !silent && self.ask(parts) {
+        if !is_silent && self.prepare(parts) {
             return Ok(());
         }
         Err(FactFailure { target: format!("{}", self.target), attempts: core::mem::take(&mut self.failures) })

@@ -1,4 +1,4 @@
-//! The work floor: the least work that an attacker must spend who cuts a client off from all honest upstreams.
+//! The work floor: the least work that an attacker must spend to deceive a client that is cut off from all honest upstreams.
 //!
 //! Difficulty falls by 1/400 per slow block, so an attacker with enough time can build a chain whose later blocks cost
 //! little. The floor therefore looks at time: each stretch of two, six and twenty-four hours of the chain's own time
@@ -12,9 +12,10 @@ use crate::{
     types::{B256, U256},
 };
 
-/// Lengths of the stretches that are judged, in seconds.
+/// Lengths of the stretches that are judged, in seconds: two, six and twenty-four hours.
 const STRETCHES: [u64; 3] = [7_200, 21_600, LONGEST_STRETCH];
 
+/// The longest stretch that is judged, in seconds: a day.
 pub(super) const LONGEST_STRETCH: u64 = 86_400;
 
 /// Seconds per block on which the promised work is based; mainnet showed 25 to 33.
@@ -27,15 +28,17 @@ pub struct LowWork {
     pub number: u64,
     /// Length in seconds.
     pub seconds: u64,
-    /// Proven work in percent of what the checkpoint's difficulty promises or, in a start by work, the network's
-    /// minimum difficulty.
+    /// Proven work in percent of the promised work, which follows from the checkpoint's difficulty or, in a start by work, from the
+    /// network's minimum difficulty.
     pub percent: u64,
+    /// Hash of the block at the end.
     hash: B256,
+    /// Time of the end, in seconds since 1970.
     time: u64,
 }
 
 /// A block of the canonical chain. `work` is the work that headers state up to this block; `time` is the latest time of
-/// any block up to it, since times may fall along a chain.
+/// any block up to this one, because times may fall along a chain.
 #[derive(Debug, Clone, Copy)]
 struct WorkPoint {
     number: u64,
@@ -47,14 +50,17 @@ struct WorkPoint {
 /// Follows the chain's head and judges the stretches that end at each new block.
 #[derive(Debug)]
 pub(super) struct WorkFloor {
+    /// The required percentage of the promised work; 0 requires none.
     percent: u64,
+    /// The newest blocks of the canonical chain, oldest first.
     points: VecDeque<WorkPoint>,
     /// Number of the block at which the whole chain starts, if the headers in memory reach down to it.
     start: Option<u64>,
-    /// The checkpoint's difficulty, or the value that replaces it.
+    /// The checkpoint's difficulty, or the value that replaces it; `None` until the checkpoint's header is known.
     promised: Option<U256>,
+    /// The stretch that [`Self::low`] returns.
     low: Option<LowWork>,
-    /// Whether the oldest low stretch is kept for good, in place of the newest one of the last day.
+    /// Whether the oldest low stretch is kept for good, instead of the newest one of the last day.
     keeps_oldest: bool,
     /// The highest header whose work was not proven at the last look, and the work that headers state up to it.
     unproven: Option<(u64, U256)>,
@@ -73,19 +79,19 @@ impl WorkFloor {
         }
     }
 
-    /// Keeps the oldest low stretch of the chain for good. A start by work is refused for any low stretch, however old.
-    /// The oldest one is kept because headers that replace a newer one do not make up for it.
+    /// Keeps the oldest low stretch of the chain for good. A start by work is refused for any low stretch, however old. If the newest
+    /// one were kept, a branch that replaces its headers would hide the older ones.
     pub(super) fn keep_oldest(&mut self) {
         self.keeps_oldest = true;
     }
 
-    /// The newest stretch below the floor. It is forgotten after a day of sufficient work. After
+    /// The newest stretch below the floor, until a day of sufficient work has followed. After
     /// [`Self::keep_oldest`], the oldest stretch below the floor.
     pub(super) fn low(&self) -> Option<&LowWork> {
         self.low.as_ref()
     }
 
-    /// Sets the checkpoint's difficulty. Needed if the headers in memory do not begin at the checkpoint.
+    /// Sets the checkpoint's difficulty, for a chain whose headers in memory do not begin at the checkpoint.
     pub(super) fn promise(&mut self, difficulty: U256) {
         self.promised = Some(difficulty);
     }
@@ -115,13 +121,14 @@ impl WorkFloor {
             self.add(chain, header);
         }
         if unproven.is_some() {
-            // More work may be proven than at the last look.
+            // More headers may be proven than at the last call, so the stretches that end at the head are judged again.
             self.low = self.points.back().and_then(|end| self.first_low_stretch(*end, head.number));
         }
         let recent = |low: &LowWork| low.time.saturating_add(LONGEST_STRETCH) >= head.timestamp;
         self.low = self.low.filter(|low| self.keeps_oldest || recent(low));
     }
 
+    /// Adds the next block and judges the stretches that end at it.
     fn add(&mut self, chain: &ChainView, header: &VerifiedHeader) {
         let time = self.points.back().map_or(header.timestamp, |last| last.time.max(header.timestamp));
         let work = chain.stated_work(&header.hash()).map_or(U256::ZERO, |(work, _)| work);
@@ -129,7 +136,7 @@ impl WorkFloor {
         if self.points.len() > MAX_POINTS {
             self.points.pop_front();
         }
-        // The promise outlives the checkpoint's header in memory.
+        // The difficulty is stored, because the checkpoint's header may leave memory.
         if self.promised.is_none() {
             self.promised = chain.by_number(chain.base().number).map(|base| base.difficulty.value());
         }
@@ -137,17 +144,18 @@ impl WorkFloor {
         self.low = if self.keeps_oldest { self.low.or(judged) } else { judged.or(self.low) };
     }
 
-    /// The first stretch below the floor among those that end at `now`, in seconds since 1970.
+    /// The first stretch below the floor among those that end at `now`, in seconds since 1970, instead of at a block: a chain without
+    /// recent blocks shows too little work.
     pub(super) fn low_work_at(&self, now: u64) -> Option<LowWork> {
         let newest = self.points.back()?;
         let end = WorkPoint { time: newest.time.max(now), ..*newest };
         self.first_low_stretch(end, newest.number)
     }
 
-    /// The first stretch below the floor among those that end at `end`: the newest block, or a later time. Two kinds
-    /// are judged only at the head, by the headers that are present: a stretch that begins among headers whose work is
-    /// not proven yet, and one that begins before the oldest header in memory. An honest chain does not have that many
-    /// headers in a day.
+    /// The first stretch below the floor among those that end at `end`: at the newest block, or at a later time. `head` is the number
+    /// of the newest block. Two kinds of stretches are judged only at the head, by the headers that are present: a stretch that begins
+    /// among headers whose work is not proven yet, and one that begins before the oldest header in memory. An honest chain does not
+    /// have so many headers in a day that its oldest ones leave memory.
     fn first_low_stretch(&self, end: WorkPoint, head: u64) -> Option<LowWork> {
         let (promised, at_head) = (self.promised?, end.number == head);
         let oldest = self.points.front().filter(|point| at_head && Some(point.number) != self.start);
@@ -174,7 +182,7 @@ impl WorkFloor {
     }
 }
 
-/// Most blocks kept for judging: more than a day of blocks at the highest rate ever seen.
+/// Most blocks that are kept for judging, about 90 bytes each: more than a day of blocks at the highest rate ever seen.
 const MAX_POINTS: usize = 16_384;
 
 /// Whether the network's rules give work a meaning: difficulty moves slowly (RSKIP-97: no drop to the minimum after ten

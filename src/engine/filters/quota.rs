@@ -8,7 +8,7 @@ use super::installed::InstalledFilter;
 use crate::types::Asker;
 
 /// Most filters and subscriptions that are kept. On a light client each takes some 16 KiB for the blocks that it remembers, so
-/// that this many reach [`MAX_FILTER_BYTES`].
+/// that this many reach the limit of bytes.
 pub const MAX_FILTERS: usize = 4_096;
 /// Most bytes of all filters and subscriptions, approximately. It bounds the memory that callers make the process take with
 /// filters that remember logs or wait with pending transactions.

@@ -1,5 +1,5 @@
-//! The phase that fetches the headers above the checkpoint, which are verified and added to the chain that all upstreams
-//! share, and uncles of earlier blocks.
+//! The phase that fetches the headers above the checkpoint, and with the same exchange uncles of earlier blocks. The headers are
+//! verified and added to the one chain that all upstreams extend.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl AskAbove {
-    /// The next window, and open uncles.
+    /// The next window of this upstream, and fetches of uncles that are still missing.
     pub(super) fn new(exchange: &mut UpstreamExchange<'_>) -> Self {
         let uncles = AskUncles::new(exchange);
         let peer = &*exchange.peer;
@@ -37,15 +37,17 @@ impl AskAbove {
         Self { window, uncles }
     }
 
+    /// Takes the responses for the window and then those for the uncles.
     pub(super) fn feed(
         mut self,
         responses: Vec<UpstreamResponse>,
         exchange: &mut UpstreamExchange<'_>,
     ) -> NextPhase {
         let mut responses = responses.into_iter();
-        let answers = exchange.answers(&self.window, &mut responses);
+        let window_responses = exchange.window_responses(&self.window, &mut responses);
+        // Uncles that have arrived are kept even if the window failed.
         self.uncles.take(responses, exchange)?;
-        if !exchange.fill(&mut self.window, answers?) {
+        if !exchange.fill(&mut self.window, window_responses?) {
             return Ok(Phase::Above(self));
         }
         self.add(exchange)
@@ -56,18 +58,19 @@ impl AskAbove {
         let Self { window, uncles } = self;
         let (first, wanted, before) = (window.first(), window.len(), exchange.followed.head_number());
         let (headers, missing) = window.into_headers();
-        let short = headers.len() < wanted;
-        let shown = exchange.peer.search.at;
+        let is_short = headers.len() < wanted;
+        let shown = exchange.peer.search.newest_hash;
         let parent = headers.first().map(|found| found.header.header().parent_hash);
-        let early = match insert_all(headers, exchange) {
-            Ok(early) => early,
+        let has_early_header = match insert_all(headers, exchange) {
+            Ok(has_early_header) => has_early_header,
             Err(SyncFault { number, cause: SyncCause::Unlinked }) => {
                 return Self::below(first, number, uncles, exchange).map(Phase::Above);
             }
             Err(fault) => return Err(fault),
         };
         exchange.count(before);
-        let missing = missing.filter(|_| !early);
+        // Headers above one that is ahead of the clock were not inserted, so it does not matter which of them are missing.
+        let missing = missing.filter(|_| !has_early_header);
         let announced = exchange.peer.source.announced.unwrap_or(0);
         if exchange.peer.search.newly_lacks_block(announced, missing.as_ref()) {
             return Ok(start_over(exchange));
@@ -75,10 +78,10 @@ impl AskAbove {
         if let Some((number, cause)) = missing {
             return Err(SyncFault { number, cause });
         }
-        let ended = short || early;
+        let ended = is_short || has_early_header;
         exchange.peer.search.rewind = FIRST_REWIND;
         exchange.peer.search.at_end |= ended;
-        if let Some(window) = skipped(exchange, shown, parent) {
+        if let Some(window) = window_for_uncles(exchange, shown, parent) {
             return Ok(Phase::Above(Self { window, uncles }));
         }
         if ended {
@@ -86,11 +89,11 @@ impl AskAbove {
             return Ok(uncles.or_pause(exchange));
         }
         if exchange.lease_is_over() {
-            // Other upstreams get their turn. This one gets another if it was the fastest.
+            // Other upstreams get their lease. This one gets another if it was the fastest.
             return Ok(start_over(exchange));
         }
         if exchange.side_branch().is_none() {
-            // Other upstreams may have extended the chain meanwhile.
+            // Other upstreams may have extended the chain meanwhile, and these headers are not requested again.
             let head = exchange.followed.head_number();
             exchange.peer.search.cursor = exchange.peer.search.cursor.max(head);
         }
@@ -106,29 +109,29 @@ impl AskAbove {
         uncles: AskUncles,
         exchange: &mut UpstreamExchange<'_>,
     ) -> Result<Self, SyncFault> {
-        let floor = exchange.followed.checkpoint.number.saturating_add(1);
-        if first <= floor {
+        let lowest = exchange.followed.checkpoint.number.saturating_add(1);
+        if first <= lowest {
             return Err(SyncFault { number, cause: SyncCause::Unlinked });
         }
         let search = &mut exchange.peer.search;
-        let start = first.saturating_sub(search.rewind).max(floor);
+        let start = first.saturating_sub(search.rewind).max(lowest);
         search.rewind = search.rewind.saturating_mul(2);
         search.cursor = start.saturating_sub(1);
-        // One response at a time; the headers above follow from there.
+        // One window up to the header without a known parent, or as much of it as one response has. The next windows follow on top.
         let last = number.min(start.saturating_add(MAX_BATCH_HEADERS).saturating_sub(1));
         let window = HeaderWindow::new(start, last, number);
         Ok(Self { window: window.in_binary(exchange.peer.source.may_give_binary()), uncles })
     }
 }
 
-/// Asks an upstream for its height again. Uncles that it was fetching are open to all upstreams.
+/// Asks an upstream for its height again. Other upstreams may fetch the uncles that it was fetching.
 fn start_over(exchange: &mut UpstreamExchange<'_>) -> Phase {
     exchange.followed.backlog.release(exchange.upstream);
     Phase::Height(AskHeight)
 }
 
-/// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it waits, and so do the headers that
-/// follow it.
+/// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it is not added, nor are the headers that
+/// follow it, and they are requested again later.
 fn insert_all(headers: Vec<FetchedHeader>, exchange: &mut UpstreamExchange<'_>) -> Result<bool, SyncFault> {
     for FetchedHeader { header, uncles } in headers {
         let (number, hash) = (header.header().number, header.header().hash());
@@ -137,42 +140,42 @@ fn insert_all(headers: Vec<FetchedHeader>, exchange: &mut UpstreamExchange<'_>) 
         match added.ok_or_else(|| fault(SyncCause::Missing))? {
             Ok(inserted) if inserted.header.uncles_hash == EMPTY_UNCLES_HASH => {}
             Ok(inserted) => {
-                let known = inserted.change == HeadChange::Known;
-                expect_uncles(exchange, &inserted.header, uncles, known);
+                let is_known = inserted.change == HeadChange::Known;
+                expect_uncles(exchange, &inserted.header, uncles, is_known);
             }
             Err(ChainError::UnknownParent { .. }) => return Err(fault(SyncCause::Unlinked)),
             Err(error) if error.is_early() => return Ok(true),
             Err(error) => return Err(fault(SyncCause::Header(error))),
         }
-        (exchange.peer.search.cursor, exchange.peer.search.at) = (number, Some(hash));
+        (exchange.peer.search.cursor, exchange.peer.search.newest_hash) = (number, Some(hash));
     }
     Ok(false)
 }
 
-/// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those that
-/// other upstreams left out.
+/// Takes the uncles that came with a header, or queues a request for them. `is_known` says that the chain had the header already:
+/// its uncles are taken if no upstream has shown them yet.
 fn expect_uncles(
     exchange: &mut UpstreamExchange<'_>,
     header: &VerifiedHeader,
     uncles: Option<Vec<Header>>,
-    known: bool,
+    is_known: bool,
 ) {
     let backlog = &mut exchange.followed.backlog;
-    if !known {
+    if !is_known {
         backlog.add(header);
     }
     let block = BlockRef { number: header.number, hash: header.hash() };
-    let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && backlog.wants(&block);
-    if let Some(uncles) = uncles.filter(wanted) {
+    let are_wanted = |uncles: &Vec<Header>| !is_known || !uncles.is_empty() && backlog.wants(&block);
+    if let Some(uncles) = uncles.filter(are_wanted) {
         offer_uncles(exchange, header, uncles);
     }
 }
 
-/// Takes uncles that came with the header of a block that has some.
+/// Checks the uncles that came with the header of a block that has some. If they are wrong, records it against the upstream.
 fn offer_uncles(exchange: &mut UpstreamExchange<'_>, header: &VerifiedHeader, uncles: Vec<Header>) {
     let block = BlockRef { number: header.number, hash: header.hash() };
     let (weight, rule) = if uncles.is_empty() {
-        // The upstream may not have them; others do.
+        // An honest upstream may lack them, and others have them.
         (SILENT, "no uncles came with the header".into())
     } else {
         match VerifiedUncles::check(header, uncles) {
@@ -184,32 +187,32 @@ fn offer_uncles(exchange: &mut UpstreamExchange<'_>, header: &VerifiedHeader, un
     exchange.note(UpstreamRequest::new("rootlight_getHeaders", params), rule, weight);
 }
 
-/// A window that starts at the lowest block, among `parent` and its ancestors, whose header this upstream has not shown
-/// and whose uncles no upstream has shown. Other upstreams had shown these headers, or this one followed another branch;
-/// and some upstreams supply uncles only together with headers. `shown` is the newest header that this upstream showed
-/// before.
-fn skipped(
+/// A window of headers that the chain has, fetched for their uncles: some upstreams supply uncles only together with headers, and
+/// this upstream did not have to show these headers, because others had, or because it followed another branch. The window starts at
+/// the lowest block, among `parent` and its ancestors, whose header this upstream has not shown and whose uncles no upstream has
+/// shown. `shown` is the newest header that this upstream showed before. `None` if there is no such block.
+fn window_for_uncles(
     exchange: &UpstreamExchange<'_>,
     shown: Option<B256>,
     parent: Option<B256>,
 ) -> Option<HeaderWindow> {
     let (followed, peer) = (&*exchange.followed, &*exchange.peer);
     let view = followed.chain.as_ref()?.view();
-    // Uncles that a store left open are not requested from the first upstream that responds.
-    let known = shown.is_some() || followed.synced_once;
+    // After a restart, the first upstream that responds is not asked again for all restored headers whose uncles are missing.
+    let may_ask = shown.is_some() || followed.synced_once;
     let was_shown = |header: &VerifiedHeader| {
         let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
         same.is_some_and(|same| same.hash() == header.hash())
     };
     let (mut next, mut first) = (view.by_hash(&parent?), None);
-    // Older blocks are not requested again.
+    // The backlog keeps no more blocks without uncles than this.
     for _ in 0..MAX_GIVEN_UP {
         let Some(header) = next.filter(|header| !was_shown(header)) else { break };
         let block = BlockRef { number: header.number, hash: header.hash() };
         first = if followed.backlog.wants(&block) { Some(header.number) } else { first };
         next = view.by_hash(&header.parent_hash);
     }
-    let first = first.filter(|_| known && peer.source.may_give_binary())?;
+    let first = first.filter(|_| may_ask && peer.source.may_give_binary())?;
     let last = peer.search.cursor.min(first.saturating_add(peer.search.window_size(false) as u64)).max(first);
     Some(HeaderWindow::new(first, last, last).in_binary(true))
 }

@@ -1,5 +1,6 @@
-//! Asks upstreams for Bitcoin's chain: those that are Rootlights and follow it answer. These requests are not part of the phases:
-//! they are sent beside those of a phase, or alone between two.
+//! Asks upstreams for Bitcoin's chain, which those that are Rootlights and follow that chain serve. These requests are not part of
+//! the phases: each is sent together with the requests of a phase, or alone between two phases. `bitcoin_search` chooses the
+//! requests and takes the responses.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
@@ -20,22 +21,24 @@ use crate::light::{
 };
 
 impl HeaderSync {
-    /// Judges the followed chain, and windows, by Bitcoin's from `now` on, as upstreams show it. To be called before anything else
-    /// is done. Nothing happens if the network's Bitcoin chain is not known.
+    /// Judges the followed chain, and windows, from `now` on by the Bitcoin chain that upstreams show. To be called before any other
+    /// method. Nothing happens if the network's Bitcoin chain is not known.
     pub fn follow_bitcoin_of_upstreams(&mut self, now: Now) {
         let Some(network) = self.followed.network.bitcoin else { return };
         self.now = now;
         self.follow_bitcoin(BitcoinFollower::new(network));
         self.judge_windows_by(Arc::new(BitcoinDates::since(now)));
+        // Each upstream is asked at once.
         self.peers.iter_mut().for_each(|peer| peer.bitcoin.due = Some(0));
     }
 
-    /// Chooses what an upstream is asked of Bitcoin's chain, if it is time for that.
+    /// Chooses the next request for Bitcoin's chain to an upstream, if one is due.
     pub(super) fn begin_bitcoin(&mut self, upstream: usize) {
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         let (search, tip) = (&mut peer.bitcoin, self.bitcoin.as_ref().and_then(|follower| follower.tip()));
         let is_due = search.due.is_some_and(|due| due <= self.now.millis);
         if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
+            // What follows our tip, or the stored chain's tip and what follows it, or the height of the upstream's tip.
             search.asked = Some(match (tip, &self.store.bitcoin.chain) {
                 (Some(tip), _) => BitcoinAsk::headers(tip.height.saturating_add(1)),
                 (None, Some(stored)) => BitcoinAsk::headers(stored.chain().tip().height),
@@ -50,7 +53,7 @@ impl HeaderSync {
         search.asked.filter(|_| search.is_alone).map(BitcoinAsk::request)
     }
 
-    /// Adds what an upstream is asked of Bitcoin's chain to its next step: it costs no round trip of its own.
+    /// Adds the request for Bitcoin's chain to an upstream's next step, so that it costs no round trip of its own.
     pub(super) fn with_bitcoin(&mut self, upstream: usize, step: SyncStep) -> SyncStep {
         let Some(peer) = self.peers.get_mut(upstream).filter(|peer| !peer.is_resting()) else { return step };
         let Some(asked) = peer.bitcoin.asked else { return step };
@@ -63,7 +66,7 @@ impl HeaderSync {
         SyncStep::Fetch(requests)
     }
 
-    /// Takes the response about Bitcoin's chain, the last one, from the others. Returns whether there are others.
+    /// Removes and takes the response about Bitcoin's chain, which is the last one. Returns whether there are other responses.
     pub(super) fn take_bitcoin(&mut self, upstream: usize, responses: &mut Vec<UpstreamResponse>) -> bool {
         let Some(search) = self.peers.get_mut(upstream).map(|peer| &mut peer.bitcoin) else { return false };
         let Some(asked) = search.asked.take() else { return true };
@@ -74,13 +77,14 @@ impl HeaderSync {
         !is_alone
     }
 
+    /// Takes the response to `asked`, and chooses the next request.
     fn take_bitcoin_response(&mut self, upstream: usize, asked: BitcoinAsk, response: &UpstreamResponse) {
         let (now, network) = (self.now, self.followed.network.bitcoin);
         let Some((peer, network)) = self.peers.get_mut(upstream).zip(network) else { return };
-        // Where it was given up, no upstream had a chain. One may show its chain later.
+        // The client gives up Bitcoin's chain if no upstream has it, but an upstream may show it later.
         let given_up = self.bitcoin.is_none();
         let mut follower = self.bitcoin.take().unwrap_or_else(|| Arc::new(BitcoinFollower::new(network)));
-        let next = match shown(response, follower.tip().is_none()) {
+        let next = match text_of(response, follower.tip().is_none()) {
             Ok(Some(text)) => {
                 peer.bitcoin.take(asked, &text, &mut follower, &mut self.store.bitcoin, network, now)
             }
@@ -104,8 +108,8 @@ impl HeaderSync {
         }
     }
 
-    /// No upstream has Bitcoin's chain: nothing dates work, and proposals for dated work begin again. What an earlier run stored
-    /// stays, since an upstream may show its chain later.
+    /// Gives up Bitcoin's chain, because no upstream has it: work cannot be dated, and proposals that were to be judged by dated
+    /// work begin again. The chain that an earlier run stored is kept, because an upstream may show Bitcoin's chain later.
     fn give_up_bitcoin(&mut self) {
         self.bitcoin = None;
         let ChainStart::Elected { rule, proposals } = &mut self.start else { return };
@@ -122,15 +126,16 @@ impl HeaderSync {
     }
 }
 
-/// A response that says nothing of an upstream's chain.
+/// The response does not tell whether the upstream has a Bitcoin chain.
 struct Unanswered;
 
-/// The text of a response; `None` if the upstream has no Bitcoin chain. `is_first` says whether no block is known yet.
-fn shown(response: &UpstreamResponse, is_first: bool) -> Result<Option<String>, Unanswered> {
+/// The text of a response; `None` if the upstream has no Bitcoin chain. `is_first` says that no upstream has shown a block yet.
+fn text_of(response: &UpstreamResponse, is_first: bool) -> Result<Option<String>, Unanswered> {
     match response {
         Ok(raw) => Ok(serde_json::from_str(raw.get()).ok().flatten()),
         Err(RequestFailure::NotRecorded) => Ok(None),
-        // Nodes refuse unknown methods with other codes, too; that of a server which has shown its chain says nothing of that.
+        // Nodes also refuse unknown methods with other error codes. After an upstream has shown its chain, such an error does not
+        // mean that.
         Err(RequestFailure::Rpc { code, .. }) if *code == METHOD_NOT_FOUND || is_first => Ok(None),
         Err(_) => Err(Unanswered),
     }

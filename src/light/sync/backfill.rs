@@ -1,5 +1,5 @@
-//! The phase that fetches ancestors of the checkpoint, which are accepted by the hash links that lead down from it. Fork
-//! detection data of the first blocks above the checkpoint commit to them.
+//! The phase that fetches ancestors of the checkpoint, which are accepted because the checkpoint's hash commits to them. The fork
+//! detection data (RSKIP-110) of the first blocks above the checkpoint is compared with them.
 
 use alloc::vec::Vec;
 
@@ -25,35 +25,35 @@ impl AskBackfill {
             backfill.resume(chain.view().lowest());
         }
         let (top, lowest) = backfill.wanted?;
-        if backfill.taken.is_some() || backfill.refused.contains(&exchange.upstream) {
+        if backfill.fetched_by.is_some() || backfill.refused.contains(&exchange.upstream) {
             return None;
         }
         Some(Self::window(exchange, top, lowest, false))
     }
 
-    /// A window of the ancestors that are fetched behind, below those in memory.
-    pub(super) fn behind(exchange: &mut UpstreamExchange<'_>) -> Option<Self> {
+    /// A window of the ancestors that are fetched in the background, below those in memory.
+    pub(super) fn in_background(exchange: &mut UpstreamExchange<'_>) -> Option<Self> {
         let followed = &mut *exchange.followed;
         let backfill = &mut followed.backfill;
-        let lowest = backfill.behind.filter(|_| followed.synced_once && backfill.is_complete())?;
-        let kept = followed.chain.as_ref()?.view().lowest();
-        let Some(top) = kept.checked_sub(1).filter(|top| *top >= lowest) else {
-            backfill.behind = None;
+        let lowest = backfill.background.filter(|_| followed.synced_once && backfill.is_complete())?;
+        let lowest_in_memory = followed.chain.as_ref()?.view().lowest();
+        let Some(top) = lowest_in_memory.checked_sub(1).filter(|top| *top >= lowest) else {
+            backfill.background = None;
             return None;
         };
-        if backfill.taken.is_some() || backfill.refused.contains(&exchange.upstream) {
+        if backfill.fetched_by.is_some() || backfill.refused.contains(&exchange.upstream) {
             return None;
         }
         Some(Self::window(exchange, top, lowest, true))
     }
 
     /// The highest window of the ancestors from `top` down to `lowest`.
-    fn window(exchange: &mut UpstreamExchange<'_>, top: u64, lowest: u64, behind: bool) -> Self {
-        exchange.followed.backfill.taken = Some(exchange.upstream);
+    fn window(exchange: &mut UpstreamExchange<'_>, top: u64, lowest: u64, background: bool) -> Self {
+        exchange.followed.backfill.fetched_by = Some(exchange.upstream);
         let size = (exchange.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
         let first = top.saturating_sub(size.saturating_sub(1)).max(lowest);
         let window = HeaderWindow::new(first, top, top);
-        Self { window: window.in_binary(exchange.peer.source.may_give_binary()), behind }
+        Self { window: window.in_binary(exchange.peer.source.may_give_binary()), background }
     }
 
     /// Adds the ancestors below the chain.
@@ -62,8 +62,8 @@ impl AskBackfill {
         responses: Vec<UpstreamResponse>,
         exchange: &mut UpstreamExchange<'_>,
     ) -> NextPhase {
-        let answers = exchange.answers(&self.window, &mut responses.into_iter())?;
-        if !exchange.fill(&mut self.window, answers) {
+        let window_responses = exchange.window_responses(&self.window, &mut responses.into_iter())?;
+        if !exchange.fill(&mut self.window, window_responses) {
             return Ok(Phase::Backfill(self));
         }
         exchange.followed.backfill.release(exchange.upstream);
@@ -71,7 +71,7 @@ impl AskBackfill {
         let headers = match self.window.into_headers() {
             (headers, None) => headers,
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
-            // The upstream keeps no old blocks. That is allowed.
+            // An honest upstream need not keep old blocks.
             _ => {
                 exchange.followed.backfill.refuse(exchange.upstream);
                 return Ok(Phase::Above(AskAbove::new(exchange)));
@@ -83,16 +83,16 @@ impl AskBackfill {
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
                 exchange.followed.backfill.refuse(exchange.upstream);
-                // A base that was elected is not trusted: below it, an honest upstream may have other blocks.
+                // An elected base is not trusted, and an honest upstream may have other blocks below it.
                 let cause =
                     if exchange.proposal.is_some() { SyncCause::Unlinked } else { SyncCause::Header(error) };
                 return Err(SyncFault { number, cause });
             }
         }
-        if self.behind {
-            // Pages are written from the lowest change on, so that a store gets these headers once all are there.
-            if exchange.followed.backfill.behind.is_none_or(|lowest| first <= lowest) {
-                exchange.followed.backfill.behind = None;
+        if self.background {
+            // A store writes all pages from the lowest change on, so these headers are reported as changed once all have arrived.
+            if exchange.followed.backfill.background.is_none_or(|lowest| first <= lowest) {
+                exchange.followed.backfill.background = None;
                 exchange.followed.touch(first);
             }
             return Ok(Phase::Height(AskHeight));
@@ -108,20 +108,20 @@ impl AskBackfill {
     }
 }
 
-/// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is wrong, the
-/// chain starts again: with the backfill in place, the branch is refused at its first wrong header.
+/// Compares the fork detection data of headers that were accepted before the backfill was complete. If a header's data is wrong, the
+/// chain starts again at the checkpoint: with all ancestors known, the branch is refused at its first wrong header.
 fn compare_fork_detection(exchange: &mut UpstreamExchange<'_>) -> Result<(), SyncFault> {
     let Some(chain) = &mut exchange.followed.chain else { return Ok(()) };
     let base = chain.view().base().number;
     if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
         return Ok(());
     }
-    let below: Vec<SealedHeader> = (chain.view().lowest()..=base)
+    let base_and_below: Vec<SealedHeader> = (chain.view().lowest()..=base)
         .rev()
         .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
         .collect();
     let fault = |error| SyncFault { number: base, cause: SyncCause::Header(error) };
-    exchange.followed.restart(below).map_err(fault)?;
+    exchange.followed.restart(base_and_below).map_err(fault)?;
     exchange.all_mut().for_each(|peer| peer.search.reopen());
     exchange.drop_lease();
     Ok(())

@@ -1,4 +1,4 @@
-//! The ancestors of the checkpoint that the backfill still needs.
+//! The ancestors of the checkpoint that the backfill still needs, and the upstreams that may fetch them.
 
 use alloc::vec::Vec;
 
@@ -7,21 +7,22 @@ use alloc::vec::Vec;
 pub(super) struct Backfill {
     /// The highest and the lowest block number that are still needed.
     pub(super) wanted: Option<(u64, u64)>,
-    /// The lowest block that is fetched behind, while upstreams have nothing newer to show.
-    pub(super) behind: Option<u64>,
+    /// The lowest block that is fetched in the background, while upstreams have no newer headers to show; `None` if nothing is.
+    pub(super) background: Option<u64>,
     /// The upstream that is fetching a window now.
-    pub(super) taken: Option<usize>,
+    pub(super) fetched_by: Option<usize>,
     /// Upstreams that do not have the blocks.
     pub(super) refused: Vec<usize>,
 }
 
 impl Backfill {
+    /// Begins to fetch `count` ancestors of the block `base`.
     pub(super) fn start(&mut self, base: u64, count: u64) {
         self.wanted = base.checked_sub(1).filter(|_| count > 0).map(|top| (top, base.saturating_sub(count)));
     }
 
-    /// Skips the blocks that the chain holds already, down to `lowest`. Ends the backfill if the chain no longer
-    /// reaches down to its base, because nothing can be added below it then.
+    /// Skips the blocks that the chain has already, down to `lowest`. Ends the backfill if the chain no longer
+    /// reaches down to its base, because no header can be added below it then.
     pub(super) fn resume(&mut self, lowest: u64) {
         self.wanted = self.wanted.and_then(|(top, last)| {
             let next = lowest.checked_sub(1).filter(|next| (last..=top).contains(next))?;
@@ -29,11 +30,12 @@ impl Backfill {
         });
     }
 
+    /// Lets others fetch the window that this upstream was fetching.
     pub(super) fn release(&mut self, upstream: usize) {
-        self.taken = self.taken.filter(|by| *by != upstream);
+        self.fetched_by = self.fetched_by.filter(|by| *by != upstream);
     }
 
-    /// Forgets what an upstream refused: another source answers in its place.
+    /// Asks this upstream again, because another source answers in its place.
     pub(super) fn readmit(&mut self, upstream: usize) {
         self.refused.retain(|by| *by != upstream);
     }
@@ -45,6 +47,7 @@ impl Backfill {
         }
     }
 
+    /// Asks all upstreams again.
     pub(super) fn forget_refusals(&mut self) {
         self.refused.clear();
     }

@@ -21,14 +21,14 @@ impl AskBase {
         Self { window: window.in_binary(exchange.peer.source.may_give_binary()) }
     }
 
-    /// Starts the chain.
+    /// Starts the chain at the header that has arrived.
     pub(super) fn feed(
         mut self,
         responses: Vec<UpstreamResponse>,
         exchange: &mut UpstreamExchange<'_>,
     ) -> NextPhase {
-        let answers = exchange.answers(&self.window, &mut responses.into_iter())?;
-        if !exchange.fill(&mut self.window, answers) {
+        let window_responses = exchange.window_responses(&self.window, &mut responses.into_iter())?;
+        if !exchange.fill(&mut self.window, window_responses) {
             return Ok(Phase::Base(self));
         }
         let number = exchange.followed.checkpoint.number;
@@ -38,6 +38,7 @@ impl AskBase {
     }
 }
 
+/// The header of a window of one block, or why there is none.
 pub(super) fn only_header(window: HeaderWindow) -> Result<SealedHeader, SyncCause> {
     let (found, missing) = window.into_headers();
     let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);

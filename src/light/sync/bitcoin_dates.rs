@@ -1,4 +1,4 @@
-//! Dates the work of a start by window by Bitcoin's chain.
+//! Judges a start by window by the dated work of its headers: the Rootstock work that was done on Bitcoin's newest blocks.
 
 use alloc::string::ToString as _;
 
@@ -18,12 +18,14 @@ use crate::{
     types::U256,
 };
 
-/// How long a start waits for a source of Bitcoin's chain, in milliseconds. Then the network's own numbers judge.
+/// How long a start waits for a source of Bitcoin's chain, in milliseconds. After that it is judged by the network's built-in
+/// numbers.
 const PATIENCE: u64 = 10_000;
-/// Fewest Bitcoin blocks that the headers of a window must reach back. A forgery that reaches back fewer costs less than the
-/// undated start.
+/// Fewest Bitcoin blocks that the headers of a window must reach back. A forgery that reaches back fewer blocks costs less than the
+/// forgery of a start without dated work.
 const LEAST_REACH: u32 = 36;
-/// Newest Bitcoin blocks whose dated work is compared between windows, which may have any length: half a day.
+/// Newest Bitcoin blocks whose dated work is compared between two windows: those of half a day. Windows differ in length, so the
+/// whole work cannot be compared.
 const COMPARED: u32 = 72;
 
 /// Judges windows by the Bitcoin chain that the client follows.
@@ -42,16 +44,17 @@ impl BitcoinDates {
 
 impl WindowJudge for BitcoinDates {
     fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict {
-        // A Bitcoin chain that is still being fetched is as good as none.
-        let waits = now.millis < self.started.plus(PATIENCE);
-        let none = if waits { WindowVerdict::Wait } else { WindowVerdict::Unavailable };
+        let may_wait = now.millis < self.started.plus(PATIENCE);
+        let without_bitcoin = if may_wait { WindowVerdict::Wait } else { WindowVerdict::Unavailable };
         let Some((follower, tip)) = bitcoin.and_then(|follower| Some((follower, follower.tip()?))) else {
-            return none;
+            return without_bitcoin;
         };
-        // Tags and commitments do not decide here: sources that offer no coinbases would stop every start. They mark the answers.
+        // Tags and commitments do not decide here, because a start would then fail with sources that offer no coinbases. Answers
+        // are marked by them later.
         let (judge, report) = judged(chain, follower, &Coinbases::default(), now);
         match report.verdict {
-            BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin() => none,
+            // A Bitcoin chain that is still being fetched counts as none.
+            BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin() => without_bitcoin,
             _ if report.dated.judged < LEAST_REACH => WindowVerdict::Unavailable,
             BitcoinVerdict::Held
             | BitcoinVerdict::Contested(_)
@@ -89,22 +92,22 @@ fn judged(
 }
 
 impl HeaderSync {
-    /// Whether Bitcoin's blocks support a chain that is elected, so that upstreams which are slow are not waited for. A false
-    /// chain is held only if more of Bitcoin's miners name it than the true one.
+    /// Whether Bitcoin's blocks support a chain so well that the election need not wait for slow upstreams. A false chain has this
+    /// support only if more of Bitcoin's miners name it than the true one.
     pub(super) fn is_supported(&self, chain: &ChainView) -> bool {
         let dated = self.start.rule().and_then(|rule| rule.dated.as_ref());
         dated.is_some_and(|dated| dated.supports(chain, self.bitcoin.as_deref(), self.now))
     }
 
-    /// The dated work of the window that is followed; `None` without one, or while Bitcoin's chain does not date it.
+    /// The dated work of the followed chain, if it started by window; `None` otherwise, or while Bitcoin's chain cannot date it.
     pub(super) fn dated_work(&self) -> Option<DatedReport> {
         self.start.rule()?.dated.as_ref()?;
         let report = self.bitcoin.as_ref()?.report()?;
-        let is_known = !matches!(report.verdict, BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin());
-        Some(report.dated).filter(|dated| is_known && dated.judged >= LEAST_REACH)
+        let is_dated = !matches!(report.verdict, BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin());
+        Some(report.dated).filter(|dated| is_dated && dated.judged >= LEAST_REACH)
     }
 
-    /// Newest Bitcoin blocks on which too little of the window's work was done, if no trusted block leads to it.
+    /// The suffix of Bitcoin's chain on which too little of the window's work was done, if no trusted block leads to the window.
     pub fn low_dated_work(&self) -> Option<DatedSuffix> {
         self.untrusted_start()?;
         self.dated_work()?.low()

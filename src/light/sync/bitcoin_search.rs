@@ -1,12 +1,13 @@
 //! How one upstream is asked for Bitcoin's chain: headers first, then the coinbases of the newest blocks.
 //!
-//! A client that has stored a chain asks for the tip of it and what follows. An upstream that shows this tip at its
-//! height shows all of the chain, so that the store is trusted for nothing.
+//! A client that has stored a chain requests the stored tip and the headers above it. An upstream that shows this tip at its
+//! height thereby shows all of the stored chain, so that the client need not trust its store.
 //!
 //! A client without a header begins two changes of Bitcoin's target below the tip, at most 4,031 headers, rather than at the
-//! built-in block. An upstream may say any heights of true headers, so the coinbase of one of the blocks must state its height
-//! (BIP 34). The client begins so again where an upstream's headers do not link to its tip, which a reorganisation does a few
-//! times a year; of two such chains the heavier one stays. So it needs no tree of branches, whose code would be a third more.
+//! built-in block. An upstream may state false heights for true headers, so the coinbase of one of the blocks must state its height
+//! (BIP 34). The client begins in the same way again if an upstream's headers do not link to its tip, as after a reorganisation,
+//! a few times a year; of two such chains it keeps the heavier one. So it needs no tree of branches, which would take a third more
+//! code.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -23,61 +24,64 @@ use crate::{
     types::B256,
 };
 
-/// Pause between two looks at an upstream's Bitcoin chain, in milliseconds.
+/// Pause between two requests for an upstream's newer Bitcoin headers, in milliseconds: Bitcoin has a block every ten minutes.
 const POLL: u64 = 60_000;
 
-/// Pause after an upstream has said that it has none, in milliseconds. It may be a Rootlight that follows one later.
+/// Pause after an upstream has said that it has no Bitcoin chain, in milliseconds. It may be a Rootlight that follows one later.
 const LATER: u64 = 10 * POLL;
 
-/// Headers with which a chain is complete: there are at most 4,031, and those of blocks that were found meanwhile.
+/// Most headers that are collected before a chain is made of them: at most 4,031 are needed, and those of blocks that were found
+/// meanwhile.
 const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
 
-/// Blocks below the tip at which the first coinbase is asked for that may state its height. No reorganisation is as deep.
+/// Depth of the first block whose coinbase is requested to see its height stated. No reorganisation is as deep.
 const STATED_BELOW: u32 = 72;
 
-/// Coinbases that are asked for to that end. A server keeps every eighth one whole.
+/// Number of coinbases that are requested to see a height stated: a server keeps every eighth one whole, and only whole ones state
+/// it.
 const STATED: u32 = 16;
 
-/// Blocks between two changes of Bitcoin's target: as many as a server gives at once.
+/// Blocks between two changes of Bitcoin's target: as many as a server sends in one response.
 const PERIOD: u32 = MAX_SERVED_HEADERS;
 
-/// How an upstream is asked for Bitcoin's chain.
+/// The state of asking an upstream for Bitcoin's chain.
 #[derive(Debug, Default)]
 pub(super) struct BitcoinSearch {
     /// The open request, until the upstream responds.
     pub(super) asked: Option<BitcoinAsk>,
-    /// Whether that was sent without other requests.
+    /// Whether the open request was sent without other requests.
     pub(super) is_alone: bool,
-    /// When it is asked next, on the monotonic clock; `None` if it is not asked.
+    /// When the upstream is asked next, in milliseconds of the monotonic clock; `None` if it is not asked any more.
     pub(super) due: Option<u64>,
-    /// Whether it has said that it has none, the last time that it was asked.
+    /// Whether the upstream's last response said that it has no Bitcoin chain.
     has_none: bool,
-    /// The part of its own chain that the upstream has shown, until the chain is complete.
+    /// The part of its chain that the upstream has shown, while a new chain is collected.
     begun: Option<BegunChain>,
-    /// The tip for which it was asked for coinbases last.
+    /// Hash of the tip for which missing coinbases were requested last.
     tags_for: B256,
 }
 
-/// What an upstream has shown of a chain that is begun.
+/// A chain that is being collected from one upstream.
 #[derive(Debug)]
 struct BegunChain {
     /// Height of the first header.
     first: u32,
     /// A coinbase that states its height, with this height.
     stated: Option<(u32, CoinbaseProofBuf)>,
+    /// The headers that have arrived, lowest first.
     headers: Vec<[u8; HEADER_LEN]>,
 }
 
-/// Bitcoin's chain of an earlier run, and what of it the host has stored.
+/// Bitcoin's chain of an earlier run, and the state that the host has stored last.
 #[derive(Debug, Default)]
 pub(super) struct StoredBitcoin {
     /// The chain, until an upstream shows its newest block or another chain.
     pub(super) chain: Option<Arc<BitcoinFollower>>,
-    /// Hash of the newest block that is stored; zero if none is.
+    /// Hash of the newest stored block; zero if no chain is stored.
     pub(super) tip: B256,
-    /// Blocks removed by the reorganisation that is stored.
+    /// Blocks removed by the stored reorganisation.
     pub(super) removed: Option<u32>,
-    /// Number of judged coinbases that were not held when the chain was stored, so that the stored bytes lack them.
+    /// Number of judged coinbases that the stored bytes lack.
     pub(super) missing: usize,
 }
 
@@ -93,26 +97,31 @@ impl StoredBitcoin {
 /// A request for Bitcoin's chain to an upstream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitcoinAsk {
-    /// Whether coinbases are asked for rather than headers.
+    /// Whether coinbases are requested, for their tags, rather than headers.
     tags: bool,
+    /// Height of the first block.
     from: u32,
+    /// Most blocks.
     count: u32,
 }
 
 /// What follows a response.
 pub(super) enum NextAsk {
+    /// This request is sent next.
     Ask(BitcoinAsk),
+    /// The upstream is asked again after [`POLL`].
     Pause,
     /// The upstream has no Bitcoin chain.
     None,
-    /// No honest upstream says so.
+    /// No honest upstream gives this response, for this reason.
     Lie(&'static str),
 }
 
 impl BitcoinAsk {
-    /// No headers, but the height of the tip: it says where a chain begins.
+    /// Requests no headers: the response still states the height of the tip, from which follows where a chain begins.
     pub(super) const TIP: Self = Self { tags: false, from: 0, count: 0 };
 
+    /// Requests headers from a height on.
     pub(super) const fn headers(from: u32) -> Self {
         Self { tags: false, from, count: MAX_SERVED_HEADERS }
     }
@@ -134,23 +143,23 @@ impl BitcoinSearch {
         (self.due.is_none() || self.has_none) && self.asked.is_none()
     }
 
-    /// The upstream is asked again later.
+    /// Asks the upstream again after the usual pause.
     pub(super) fn pause(&mut self, now: Now) {
         (self.due, self.begun, self.has_none) = (Some(now.plus(POLL)), None, false);
     }
 
-    /// The upstream has no Bitcoin chain, and is asked much later whether it has one then.
+    /// Notes that the upstream has no Bitcoin chain, and asks it much later again.
     pub(super) fn pause_without(&mut self, now: Now) {
         self.pause(now);
         (self.due, self.has_none) = (Some(now.plus(LATER)), true);
     }
 
-    /// An upstream that is asked at all is asked at once.
+    /// Makes the next request due at once, unless the upstream is not asked any more.
     pub(super) fn hasten(&mut self) {
         self.due = self.due.map(|_| 0);
     }
 
-    /// Takes a response, and chooses what to ask next.
+    /// Takes the response `text` to the request `asked`, and chooses the next request.
     pub(super) fn take(
         &mut self,
         asked: BitcoinAsk,
@@ -181,6 +190,7 @@ impl BitcoinSearch {
             return self.begin(follower, stored, network, now);
         }
         if follower.tip().is_none() {
+            // The request was for the stored tip and what follows it.
             let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
             let Some(chain) = stored.chain.take_if(|chain| shown == Some(chain.chain().tip().hash)) else {
                 return NextAsk::Ask(BitcoinAsk::TIP);
@@ -192,21 +202,22 @@ impl BitcoinSearch {
             Ok(1..) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),
             Ok(_) => self.coinbases(follower),
             Err(BitcoinChainError::Unlinked { .. }) => NextAsk::Ask(BitcoinAsk::TIP),
-            // The clock may be wrong.
+            // The clock of this host may be wrong, so this is no lie.
             Err(BitcoinChainError::FutureTime { .. }) => NextAsk::Pause,
             Err(_) => NextAsk::Lie("a header breaks a rule of Bitcoin"),
         }
     }
 
-    /// Takes the heights between which the upstream has headers, and chooses where a chain begins.
+    /// Takes the heights between which the upstream has headers, and chooses where a chain begins. `built_in` is the height of the
+    /// network's checkpoint.
     fn take_tip(&mut self, built_in: u32, lowest: u32, tip: u32) -> NextAsk {
         let first = first_of(built_in, tip);
         if lowest > first || first > tip {
-            // A server without a header, or without those.
+            // The upstream has no headers, or not all of those that are needed.
             return NextAsk::Pause;
         }
         self.begun = Some(BegunChain { first, stated: None, headers: Vec::new() });
-        // Headers on the built-in block have its height.
+        // The height of headers that link to the built-in block is known, so no coinbase has to state it.
         let is_linked = first == built_in.saturating_add(1);
         NextAsk::Ask(match is_linked {
             true => BitcoinAsk::headers(first),
@@ -232,20 +243,25 @@ impl BitcoinSearch {
                 if !stated.is_none_or(is_proven) {
                     return NextAsk::Lie("the coinbase that states a height is of no block of Bitcoin there");
                 }
-                let held = follower.chain();
-                // Each counts with its newest period at least: a server may say any heights.
-                let period =
+                let present = follower.chain();
+                // The chains are compared from the lowest height that both have, but at least over the newest period of each, in
+                // case an upstream states false heights.
+                let newest_period =
                     |chain: &BitcoinChain| chain.tip().height.saturating_sub(PERIOD.saturating_sub(1));
-                let lowest = chain.lowest().max(held.lowest()).min(period(&chain)).min(period(held));
-                if chain.work_of(lowest..) > held.work_of(lowest..) {
+                let lowest = chain
+                    .lowest()
+                    .max(present.lowest())
+                    .min(newest_period(&chain))
+                    .min(newest_period(present));
+                if chain.work_of(lowest..) > present.work_of(lowest..) {
                     let follower = Arc::make_mut(follower);
-                    // A reorganisation since then may be a deep one.
+                    // Bitcoin may have been reorganised since the chain was stored, and this shows how deep.
                     stored.chain.take().iter().for_each(|stored| follower.remember(stored));
                     follower.replace_chain(chain);
                 }
                 self.coinbases(follower)
             }
-            // Headers of a chain that was replaced meanwhile do not link.
+            // If the upstream's chain was replaced between two responses, their headers do not link, which is no lie.
             Err(StoredBitcoinError::Header(
                 BitcoinChainError::FutureTime { .. } | BitcoinChainError::Unlinked { .. },
             )) => NextAsk::Pause,
@@ -253,7 +269,7 @@ impl BitcoinSearch {
         }
     }
 
-    /// The coinbases that are missing, from the lowest to the highest. An upstream is asked once for those of a tip.
+    /// Requests the missing coinbases, from the lowest to the highest height. An upstream is asked once for each tip.
     fn coinbases(&mut self, follower: &BitcoinFollower) -> NextAsk {
         let (tip, missing) = (follower.chain().tip().hash, follower.missing_coinbases());
         match (missing.last(), missing.first()) {
@@ -265,7 +281,8 @@ impl BitcoinSearch {
         }
     }
 
-    /// Takes coinbases of blocks, with their heights. The first ones of a chain that is begun must state a height.
+    /// Takes coinbases of blocks, with their heights. While a chain is collected, one of them must state its height, and the headers
+    /// are requested then.
     fn take_coinbases(
         &mut self,
         proofs: impl Iterator<Item = (u32, Option<CoinbaseProofBuf>)>,
@@ -282,7 +299,7 @@ impl BitcoinSearch {
                     return NextAsk::Ask(BitcoinAsk::headers(begun.first));
                 }
                 (Some(_), None) => {}
-                // A coinbase of another branch is not proven; another upstream may show ours.
+                // If the upstream is on another Bitcoin branch, the coinbase is not proven and is ignored.
                 (None, _) => Arc::make_mut(follower).take_coinbase(height, proof),
             }
         }
@@ -290,8 +307,9 @@ impl BitcoinSearch {
     }
 }
 
-/// The height from which a client without a header asks for them: two changes of the target below the tip.
+/// The height from which a client without a header requests headers: the start of a period, from which 2,016 to 4,031 headers lead to
+/// the tip, or fewer if the built-in block is nearer. The built-in block is the last one of a period.
 fn first_of(built_in: u32, tip: u32) -> u32 {
-    let deep = tip.saturating_sub(built_in).saturating_sub(PERIOD);
-    built_in.saturating_add(deep).saturating_sub(deep % PERIOD).saturating_add(1)
+    let above_built_in = tip.saturating_sub(built_in).saturating_sub(PERIOD);
+    built_in.saturating_add(above_built_in).saturating_sub(above_built_in % PERIOD).saturating_add(1)
 }

@@ -1,7 +1,8 @@
 //! A start by work alone: no block is trusted.
 //!
-//! Each upstream proposes a block to start at, some thousand below its head. It shows the headers above, which
-//! are checked by every header rule in a chain of their own ([`Trial`]), as above a checkpoint. The proposed block's own work is not counted.
+//! Each upstream proposes a block to start at, some thousand below its head, and shows the headers above. These headers
+//! are checked by every header rule in a chain of their own ([`Trial`]), as above a checkpoint. The proposed block's own work is
+//! not counted.
 //! Its difficulty must be at least the network's built-in minimum. In every stretch of 2, 6 and 24 hours up to the
 //! host's present time, the headers above it must show the configured percentage of the work expected at that minimum
 //! difficulty, without long gaps. Proposals are compared by the proven work of these headers. To make up a chain from
@@ -10,7 +11,7 @@
 //!
 //! The proposal of an upstream passes through these stages ([`ProposalStage`]): height -> block -> headers -> judged -> elected.
 //!
-//! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own
+//! The winner's block becomes the checkpoint. An upstream whose headers do not link to this block proposes its own
 //! block again, which is compared in the same way. So an honest upstream that was late or cut off at the start can
 //! still win.
 
@@ -56,22 +57,23 @@ impl HeaderSync {
             return;
         }
         let (now, since) = (self.now.millis, *self.leases.first_end.get_or_insert(self.now.millis));
-        let wanted = |(peer, proposal): (&SyncPeer, &Proposal)| match &proposal.stage {
+        let awaits = |(peer, proposal): (&SyncPeer, &Proposal)| match &proposal.stage {
             ProposalStage::Judged(_) => false,
             ProposalStage::Height if peer.is_resting() => false,
             _ => {
-                let patience = since.max(proposal.moved).saturating_add(PATIENCE);
+                let patience = since.max(proposal.last_progress).saturating_add(PATIENCE);
                 now <= patience && now <= since.saturating_add(LONGEST_WAIT)
             }
         };
-        let is_awaited = self.peers.iter().zip(proposals).any(wanted);
+        let is_awaited = self.peers.iter().zip(proposals).any(awaits);
         self.leases.note_shown(self.now);
+        // A proposal that Bitcoin supports is elected without waiting for the others.
         let may_judge = is_awaited && self.leases.may_judge(self.now);
-        let supported = |proposal: &Proposal| match &proposal.stage {
+        let is_supported = |proposal: &Proposal| match &proposal.stage {
             ProposalStage::Judged(trial) => trial.view().is_some_and(|view| self.is_supported(view)),
             _ => false,
         };
-        if is_awaited && !(may_judge && proposals.iter().any(supported)) {
+        if is_awaited && !(may_judge && proposals.iter().any(is_supported)) {
             return;
         }
         let mut heaviest: Option<(&ChainView, usize)> = None;
@@ -122,14 +124,14 @@ impl HeaderSync {
         }
     }
 
-    /// Whether one chain contains the other's base, above its own. A false chain may have any ancestors below its base: they prove
-    /// no work.
+    /// Whether one chain contains the other's base at or above its own base. Ancestors below a base show nothing: a false chain may
+    /// have those of the true one.
     fn is_same_chain(&self, trial: &Trial) -> bool {
         let (Some(ours), Some(other)) = (&self.followed.chain, &trial.followed.chain) else { return false };
-        let holds = |a: &ChainView, b: &ChainView| {
+        let contains = |a: &ChainView, b: &ChainView| {
             b.base().number >= a.base().number && a.is_canonical(b.base().number, &b.base().hash)
         };
-        holds(ours.view(), other.view()) || holds(other.view(), ours.view())
+        contains(ours.view(), other.view()) || contains(other.view(), ours.view())
     }
 
     /// Whether a proposal shows more work than the present chain.
@@ -142,8 +144,9 @@ impl HeaderSync {
 
     /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, trial: Trial) {
-        let rest = self.start.rule().map_or(0, |rule| rule.work.headers);
-        let lowest = trial.followed.head_number().saturating_sub(rest);
+        // A short window has fewer headers than the network's numbers ask for; the others are fetched in the background.
+        let headers = self.start.rule().map_or(0, |rule| rule.work.headers);
+        let lowest = trial.followed.head_number().saturating_sub(headers);
         self.followed.adopt(trial.followed, &self.options, lowest);
         self.store.on_probation = false;
         self.leases.follow_other_chain();
@@ -162,10 +165,12 @@ impl HeaderSync {
 }
 
 impl Trial {
+    /// The progress from the proposed block to the height that the upstream announces.
     fn progress(&self) -> Progress {
         self.followed.progress(self.followed.checkpoint.number, core::slice::from_ref(&self.peer))
     }
 
+    /// The headers above the proposed block.
     fn view(&self) -> Option<&ChainView> {
         self.followed.chain.as_ref().map(HeaderChain::view)
     }

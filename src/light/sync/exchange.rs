@@ -1,4 +1,4 @@
-//! One exchange with one upstream: all that a phase may touch, looked up once.
+//! One exchange of requests and responses with one upstream: the parts of the machine that a phase may change.
 
 use alloc::{format, string::String, vec::Vec};
 use core::iter::once;
@@ -28,24 +28,26 @@ use crate::{
 /// costs thousands of headers.
 const NEXT_PROPOSAL: u64 = 60_000;
 
-/// Longest pause of upstreams that did not answer while no other can be asked, in milliseconds: nothing is answered until
-/// one of them is tried again.
-const ALONE: u64 = 30_000;
+/// Longest pause of upstreams that did not respond while all upstreams rest, in milliseconds: until one of them is tried again, the
+/// client has no data.
+const LONGEST_COMMON_REST: u64 = 30_000;
 
 /// An exchange with an upstream, with the chain that it is about and the other upstreams.
 #[derive(Debug)]
 pub(super) struct UpstreamExchange<'a> {
     /// The number of the upstream.
     pub(super) upstream: usize,
+    /// The state of the upstream.
     pub(super) peer: &'a mut SyncPeer,
     /// The upstreams of lower numbers.
     pub(super) before: &'a mut [SyncPeer],
     /// The upstreams of higher numbers.
     pub(super) after: &'a mut [SyncPeer],
+    /// The chain that the exchange is about: the one that all upstreams extend or, in a trial, that of one upstream.
     pub(super) followed: &'a mut FollowedChain,
     pub(super) leases: &'a mut LeaseState,
     pub(super) options: &'a SyncOptions,
-    /// In a start by work, its rule and what the upstream proposes.
+    /// In a start by work, the rule of the election and the upstream's proposal.
     pub(super) proposal: Option<Election<'a>>,
     /// The Bitcoin chain that the client follows.
     pub(super) bitcoin: Option<&'a BitcoinFollower>,
@@ -70,12 +72,12 @@ impl UpstreamExchange<'_> {
 
     /// The hash of the newest header accepted from each upstream.
     pub(super) fn newest(&self) -> Vec<Option<B256>> {
-        self.all().map(|peer| peer.search.at).collect()
+        self.all().map(|peer| peer.search.newest_hash).collect()
     }
 
     /// The height of the newest header accepted from the upstream, if that header is not on the heaviest chain.
     pub(super) fn side_branch(&self) -> Option<u64> {
-        self.followed.side_branch(self.peer.search.at)
+        self.followed.side_branch(self.peer.search.newest_hash)
     }
 
     /// Milliseconds since the requests were handed out.
@@ -89,17 +91,17 @@ impl UpstreamExchange<'_> {
             if *due > self.now.millis {
                 return Some(SyncStep::Wait(due.saturating_sub(self.now.millis)));
             }
-            let chain = self.followed.chain.is_some();
+            let has_chain = self.followed.chain.is_some();
             self.peer.phase = match &self.proposal {
-                Some((_, proposal)) if !chain || proposal.apart => Phase::Propose(AskProposal),
-                _ if chain => Phase::Height(AskHeight),
+                Some((_, proposal)) if !has_chain || proposal.apart => Phase::Propose(AskProposal),
+                _ if has_chain => Phase::Height(AskHeight),
                 _ => Phase::Base(AskBase::new(self)),
             };
         }
         None
     }
 
-    /// The next step of the present phase. The same requests are returned until they are answered.
+    /// The next step of the present phase. The same requests are returned until their responses have arrived.
     pub(super) fn step(&mut self) -> SyncStep {
         self.peer.asked = self.now.millis;
         SyncStep::Fetch(match &self.peer.phase {
@@ -137,67 +139,70 @@ impl UpstreamExchange<'_> {
         if let Phase::Idle(due) = &mut self.peer.phase
             && core::mem::take(&mut self.peer.hinted)
         {
+            // The upstream announced something new during this exchange, so the pause is left out.
             *due = 0;
         }
     }
 
-    /// The responses to the requests of a window, out of all that have arrived. The size of the next windows follows
-    /// their speed.
-    pub(super) fn answers(
+    /// The responses to the requests of a window, which are the first ones of `responses`. Their time sets the size of the next
+    /// windows.
+    pub(super) fn window_responses(
         &mut self,
         window: &HeaderWindow,
         responses: &mut impl Iterator<Item = UpstreamResponse>,
     ) -> Result<Vec<UpstreamResponse>, SyncFault> {
-        let answers: Vec<UpstreamResponse> = responses.take(window.requests().len()).collect();
-        let failed = answers.iter().find_map(RequestFailure::of_exchange).cloned();
+        let of_window: Vec<UpstreamResponse> = responses.take(window.requests().len()).collect();
+        let failed = of_window.iter().find_map(RequestFailure::of_exchange).cloned();
         self.peer.search.resize(failed.is_some(), self.elapsed(), self.options.batch);
         match failed {
             // An upstream that was silent is not wrong, and pauses before the next request.
             Some(failure) => Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) }),
-            None => Ok(answers),
+            None => Ok(of_window),
         }
     }
 
     /// Puts the headers that have arrived into a window. Returns whether no more are to be requested for it.
-    pub(super) fn fill(&mut self, window: &mut HeaderWindow, answers: Vec<UpstreamResponse>) -> bool {
+    pub(super) fn fill(&mut self, window: &mut HeaderWindow, responses: Vec<UpstreamResponse>) -> bool {
         let in_binary = window.is_binary();
-        let complete = window.take(answers, &self.followed.network);
+        let complete = window.take(responses, &self.followed.network);
         if in_binary {
             self.peer.source.can.headers = Some(window.was_binary());
         }
         complete
     }
 
-    /// Records what the upstream did wrong.
+    /// Records a failure of the upstream, with the rule that it broke and the demerits for it.
     pub(super) fn note(&mut self, request: UpstreamRequest, rule: String, weight: u32) {
         self.peer.source.record.failed();
         self.peer.source.record.bad(self.now, request, rule, weight);
     }
 
-    /// Lets the upstream rest for a while. What it was fetching is open to others.
+    /// Lets the upstream rest for a while, because of a fault. Others may fetch what it was fetching.
     pub(super) fn rest(&mut self, fault: SyncFault) {
         self.followed.release(self.upstream);
         self.drop_lease();
         let lie = fault.cause.is_lie();
-        let beyond = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
-        // A host without room says nothing about the upstream.
-        let unread = matches!(fault.cause, SyncCause::Call(RequestFailure::NoRoom));
-        if !beyond && !unread {
+        // Two causes are not the upstream's fault: this program does not know the rules of a newer header, or the host had no memory
+        // for the response.
+        let is_too_new = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
+        let is_unread = matches!(fault.cause, SyncCause::Call(RequestFailure::NoRoom));
+        if !is_too_new && !is_unread {
             let params = format!(r#"["{:#x}",false]"#, fault.number);
             let request = UpstreamRequest::new("eth_getBlockByNumber", params);
             self.note(request, format!("{}", fault.cause), if lie { LIE } else { SILENT });
         }
         self.peer.search.reopen();
         // A proposal in a start by work costs thousands of headers, so it may be repeated only now and then.
-        let mut costly = matches!(fault.cause, SyncCause::TooLittleWork(_));
+        let mut is_costly = matches!(fault.cause, SyncCause::TooLittleWork(_));
         if let (SyncCause::Unlinked, Some((_, proposal))) = (&fault.cause, &mut self.proposal) {
-            costly = self.now.millis < proposal.moved.saturating_add(NEXT_PROPOSAL);
+            is_costly = self.now.millis < proposal.last_progress.saturating_add(NEXT_PROPOSAL);
             proposal.apart = true;
         }
+        // Ten doublings of the default pause exceed the longest pause by far, so more are not needed.
         let doublings = self.peer.source.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
-        let pause = if costly { pause.max(NEXT_PROPOSAL) } else { pause };
-        // A liar rests for long if there are other upstreams; the only one is tried again soon.
+        let pause = if is_costly { pause.max(NEXT_PROPOSAL) } else { pause };
+        // An upstream that lied rests for long if there are others; an only upstream is tried again soon.
         let pause = if lie && self.has_others() {
             self.options.longest_retry
         } else {
@@ -207,21 +212,22 @@ impl UpstreamExchange<'_> {
         self.peer.phase = Phase::Resting(until, fault);
         if self.all().all(SyncPeer::is_resting) {
             self.shorten_rests();
-            // The backfill is tried again with the upstreams that did not have its blocks.
+            // Upstreams that did not have the blocks of the backfill are asked for them again.
             self.followed.backfill.forget_refusals();
         }
     }
 
-    /// Ends the rests of upstreams that did not answer after [`ALONE`] at the latest, or after the pause that they asked for.
+    /// Ends the rests of upstreams that did not respond after [`LONGEST_COMMON_REST`] at the latest, or after the pause that they asked
+    /// for.
     fn shorten_rests(&mut self) {
-        let latest = self.now;
+        let now = self.now;
         for peer in self.all_mut() {
             let Phase::Resting(until, fault) = &mut peer.phase else { continue };
             if let SyncCause::Call(
                 RequestFailure::Busy { .. } | RequestFailure::Transport(_) | RequestFailure::NoRoom,
             ) = fault.cause
             {
-                *until = (*until).min(latest.plus(requested_pause(&fault.cause).max(ALONE)));
+                *until = (*until).min(now.plus(requested_pause(&fault.cause).max(LONGEST_COMMON_REST)));
             }
         }
     }

@@ -1,4 +1,5 @@
-//! One followed chain, without the upstreams that show it.
+//! One chain that is followed: its headers, the uncles and ancestors that are still missing, and the judge of its work. The upstreams
+//! that show the chain are apart (`peer.rs`).
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -17,27 +18,30 @@ use crate::{
     types::{B256, SealedHeader},
 };
 
-/// Greatest age of a recent head, in seconds. An upstream that is not heard of yet could add a few blocks to it at most.
+/// Greatest age of a recent head, in seconds. An upstream that has not responded yet could add only a few blocks to such a head.
 const RECENT: u64 = 600;
 
-/// A chain from its checkpoint on, with what is still to be fetched for it and how its work is judged.
+/// A chain from its checkpoint on, with the data that is still to be fetched for it and the judge of its work.
 #[derive(Debug)]
 pub(super) struct FollowedChain {
     pub(super) network: Arc<Network>,
-    /// The block that the chain starts at: one that is trusted, or one that was elected. Genesis before an election.
+    /// The block that the chain starts at, trusted or elected. Genesis before an election.
     pub(super) checkpoint: Checkpoint,
+    /// The verified headers; `None` until the checkpoint's header has arrived.
     pub(super) chain: Option<HeaderChain>,
     /// Blocks whose uncles are still to be fetched.
     pub(super) backlog: UncleBacklog,
     /// Which ancestors of the checkpoint are still to be fetched.
     pub(super) backfill: Backfill,
+    /// Judges the work that the headers show.
     pub(super) floor: WorkFloor,
+    /// Measures how fast headers arrive.
     pub(super) meter: SyncMeter,
     /// Whether the head was reached once.
     pub(super) synced_once: bool,
-    /// Whether uncles are asked for only after the head was reached.
+    /// Whether uncles are requested only after the head was reached.
     pub(super) headers_first: bool,
-    /// The lowest canonical header that changed, or whose uncles changed, since the last export.
+    /// The number of the lowest canonical header that changed, or whose uncles changed, since the last export to a store.
     pub(super) changed: Option<u64>,
 }
 
@@ -57,6 +61,7 @@ impl FollowedChain {
         }
     }
 
+    /// The number of the head; that of the checkpoint before there is a chain.
     pub(super) fn head_number(&self) -> u64 {
         self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
     }
@@ -82,7 +87,7 @@ impl FollowedChain {
         Ok(())
     }
 
-    /// Checks a header by all rules and adds it to the chain, and notes what a store has to write again. `None` without
+    /// Checks a header by all rules and adds it to the chain, and notes which headers a store has to write again. `None` without
     /// a chain.
     pub(super) fn add_to_chain(
         &mut self,
@@ -103,14 +108,15 @@ impl FollowedChain {
         self.changed = Some(self.changed.map_or(number, |lowest| lowest.min(number)));
     }
 
+    /// Judges the work of the headers that are new.
     pub(super) fn judge_work(&mut self) {
         if let Some(chain) = &self.chain {
             self.floor.follow(chain.view(), &self.network);
         }
     }
 
-    /// The number of the highest block that one of these upstreams in good standing announces. Once the head was
-    /// reached, it counts only up to the newest verified header from the same upstream.
+    /// The number of the highest block that one of these upstreams announces, unless it rests. Once the head was
+    /// reached, an announced height counts only up to the newest verified header from the same upstream.
     pub(super) fn announced(&self, peers: &[SyncPeer]) -> u64 {
         let most = |peer: &SyncPeer| if self.synced_once { self.shown(peer) } else { u64::MAX };
         let healthy = peers.iter().filter(|peer| !peer.is_resting());
@@ -119,7 +125,7 @@ impl FollowedChain {
 
     /// The height of the newest header accepted from an upstream; 0 without one.
     fn shown(&self, peer: &SyncPeer) -> u64 {
-        let newest = peer.search.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
+        let newest = peer.search.newest_hash.and_then(|hash| self.chain.as_ref()?.by_hash(&hash));
         newest.map_or(0, |header| header.number)
     }
 
@@ -128,7 +134,7 @@ impl FollowedChain {
         self.meter.progress(start, self.head_number(), self.announced(peers))
     }
 
-    /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
+    /// Attaches uncles that have arrived, judges the work, and decides whether the head is reached.
     pub(super) fn settle(&mut self, peers: &[SyncPeer], leases: &mut LeaseState, now: Now) {
         self.attach_ready(peers, now);
         self.judge_work();
@@ -139,19 +145,19 @@ impl FollowedChain {
         }
     }
 
-    /// Opens to others what an upstream was fetching.
+    /// Lets other upstreams fetch what this one was fetching.
     pub(super) fn release(&mut self, upstream: usize) {
         self.backlog.release(upstream);
         self.backfill.release(upstream);
     }
 
-    /// Starts again at the checkpoint, with ancestors of it. `below` has the checkpoint's header first, then its
-    /// ancestors downwards.
-    pub(super) fn restart(&mut self, below: Vec<SealedHeader>) -> Result<(), ChainError> {
-        let mut below = below.into_iter();
-        let Some(header) = below.next() else { return Ok(()) };
+    /// Starts again at the checkpoint and drops the headers above it. `downwards` has the checkpoint's header first, then its
+    /// ancestors from the newest to the oldest.
+    pub(super) fn restart(&mut self, downwards: Vec<SealedHeader>) -> Result<(), ChainError> {
+        let mut downwards = downwards.into_iter();
+        let Some(header) = downwards.next() else { return Ok(()) };
         let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
-        for header in below {
+        for header in downwards {
             chain.prepend(header)?;
         }
         self.touch(0);
@@ -161,33 +167,33 @@ impl FollowedChain {
         Ok(())
     }
 
-    /// Continues from the chain of an elected proposal. The backfill skips the ancestors that this chain holds.
-    ///
-    /// Ancestors down to `lowest` are fetched behind. `meter` measures the speed of the network.
+    /// Continues from the chain of an elected proposal. The backfill skips the ancestors that this chain has already, and ancestors
+    /// down to the block `lowest` are fetched in the background. The meter goes on, because the speed of the network is the same.
     pub(super) fn adopt(&mut self, elected: Self, options: &SyncOptions, lowest: u64) {
         self.checkpoint = elected.checkpoint;
         (self.backfill, self.backlog) = (Backfill::default(), UncleBacklog::default());
         self.floor = WorkFloor::new(options.work_floor, options.promised);
         self.synced_once = false;
         self.backfill.start(self.checkpoint.number, options.backfill);
-        self.backfill.behind = Some(lowest);
+        self.backfill.background = Some(lowest);
         self.touch(0);
         if let Some(chain) = elected.chain {
             self.continue_from(chain);
         }
     }
 
-    /// Continues a chain that was built elsewhere: its uncles that are not known are to be fetched.
+    /// Continues a chain that was built by a trial or restored. Its uncles that are missing will be fetched.
     pub(super) fn continue_from(&mut self, chain: HeaderChain) {
         let view = chain.view();
-        let open = |header: &&VerifiedHeader| view.uncles(&header.hash()).is_none();
-        let above = view.base().number.saturating_add(1)..=view.head().number;
-        above.filter_map(|number| view.by_number(number)).filter(open).for_each(|h| self.backlog.add(h));
+        let lacks_uncles = |header: &&VerifiedHeader| view.uncles(&header.hash()).is_none();
+        let above_base = view.base().number.saturating_add(1)..=view.head().number;
+        let headers = above_base.filter_map(|number| view.by_number(number)).filter(lacks_uncles);
+        headers.for_each(|header| self.backlog.add(header));
         self.chain = Some(chain);
         self.judge_work();
     }
 
-    /// Forgets the chain and all that belongs to it.
+    /// Drops the chain and everything that belongs to it.
     pub(super) fn forget(&mut self, options: &SyncOptions) {
         (self.chain, self.changed) = (None, None);
         (self.backfill, self.backlog) = (Backfill::default(), UncleBacklog::default());

@@ -32,12 +32,14 @@ impl AskHeight {
         if let Some(ask) = AskBackfill::new(exchange) {
             return Ok(Phase::Backfill(ask));
         }
+        // Far below the head, only the upstream with the lease fetches headers; this one fetches uncles or waits.
         if exchange.is_bulk(height) && !exchange.take_lease() {
             return Ok(AskUncles::default().or_pause(exchange));
         }
         Ok(Phase::Above(AskAbove::new(exchange)))
     }
 
+    /// The height in the response to [`Self::requests`].
     pub(super) fn height(&self, responses: &[UpstreamResponse]) -> Result<u64, SyncCause> {
         match responses.first() {
             Some(Ok(raw)) => prove::quantity(raw).ok_or(SyncCause::BadHeight),

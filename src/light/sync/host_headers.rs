@@ -1,5 +1,5 @@
-//! Headers that the host has from elsewhere, such as from another host of the same service. They are checked here as well:
-//! having them saves the requests to the upstreams, and nothing else.
+//! Headers that the host has from other sources than upstreams, such as from another front end of the same service. The machine
+//! checks them like those of an upstream; they only save requests.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -11,12 +11,12 @@ use crate::{
 };
 
 impl HeaderSync {
-    /// Takes headers, oldest first, with those of their uncles that are known. Each header is checked by all header rules,
-    /// as one from an upstream is, and changes no upstream's record. Returns whether the uncles of all headers came with them.
-    /// `None` before the head was reached: there is nothing yet that a header could continue.
+    /// Takes headers, oldest first, each with its uncles if they are known. Each header is checked by all header rules,
+    /// like one from an upstream, and changes no upstream's record. Returns whether the uncles of all headers came with them.
+    /// `None` before the head was reached, because such headers continue only a chain that is up to date.
     ///
     /// # Errors
-    /// The first header that the chain refuses; those before it stay. With an unknown parent the upstreams must be asked.
+    /// The first header that the chain refuses; those before it stay. If its parent is unknown, the upstreams have to show it.
     pub fn take(&mut self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
         self.now = now;
         if !self.followed.synced_once {
@@ -37,6 +37,7 @@ impl HeaderSync {
         Some(taken.map(|()| complete))
     }
 
+    /// Takes one header. Returns whether all of its uncles are there.
     fn take_one(
         &mut self,
         header: HeaderCandidate,
@@ -52,7 +53,7 @@ impl HeaderSync {
         }))
     }
 
-    /// Takes the uncles of a header, if they are those that it commits to.
+    /// Takes the uncles of a header, if they are those that it commits to. Returns whether they are.
     fn take_uncles(&mut self, header: &VerifiedHeader, uncles: Option<Vec<Header>>) -> bool {
         let uncles = uncles.and_then(|uncles| VerifiedUncles::check(header, uncles).ok());
         let Some(uncles) = uncles else { return false };

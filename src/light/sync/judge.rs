@@ -1,4 +1,4 @@
-//! Whether the client may start at a block for the headers above it.
+//! Judges whether the client may start at a block that is not trusted, by the work of the headers above it.
 
 use alloc::{format, string::String};
 
@@ -15,19 +15,19 @@ use crate::{
 /// such a gap about once in 10^26 blocks.
 pub(super) const LONGEST_GAP: u64 = 1_800;
 
-/// Fewest seconds per block of a chain over hours; mainnet showed 25 to 33. Numbers of false chains may grow faster.
+/// Fewest seconds per block of a chain over hours; mainnet showed 25 to 33. The block numbers of a false chain may grow faster.
 const SHORTEST_SPACING: u64 = 10;
 
-/// Divisor of the number of headers that a start needs, if another chain dates their work: on mainnet the headers of 12
-/// hours are left of those of two days.
+/// Divisor of the number of headers that a start needs, if Bitcoin's chain dates their work: on mainnet 12 hours of headers
+/// instead of two days.
 const DATED_SHARE: u64 = 4;
 
 /// Judges chains at one moment.
 pub(super) struct Judge<'a> {
     pub(super) rule: &'a ElectionRule,
-    /// Whether the network's numbers judge, because work cannot be dated.
+    /// Whether the network's built-in numbers decide, because work cannot be dated.
     pub(super) undated: bool,
-    /// Whether the headers are those of an earlier run and what follows them, of which the oldest may have left memory.
+    /// Whether the chain was restored from an earlier run and extended, so that its oldest headers may have left memory.
     pub(super) restored: bool,
     /// The Bitcoin chain that the client follows.
     pub(super) bitcoin: Option<&'a BitcoinFollower>,
@@ -35,13 +35,13 @@ pub(super) struct Judge<'a> {
 }
 
 impl ElectionRule {
-    /// Number of headers of a short window, which needs dated work.
+    /// Number of headers of a short window, which suffices if their work is dated.
     pub(super) fn short(&self) -> u64 {
         self.work.headers / DATED_SHARE
     }
 
-    /// Whether one chain shows more work than another: dated work, which no other work outweighs, or where it cannot be
-    /// dated the work of the newest headers.
+    /// Whether one chain shows more work than another. A chain with enough dated work wins against one without, and more dated work
+    /// against less. Only if neither has dated work, the work of their newest headers decides.
     pub(super) fn prefers(
         &self,
         one: &ChainView,
@@ -50,8 +50,8 @@ impl ElectionRule {
         now: Now,
     ) -> bool {
         use WindowVerdict::Enough;
-        let dated = |view| self.dated.as_ref().map(|dated| dated.judge(view, bitcoin, now));
-        match (dated(one), dated(other)) {
+        let verdict = |view| self.dated.as_ref().map(|dated| dated.judge(view, bitcoin, now));
+        match (verdict(one), verdict(other)) {
             (Some(Enough(one)), Some(Enough(other))) => return one > other,
             (Some(Enough(_)), _) => return true,
             (_, Some(Enough(_))) => return false,
@@ -64,7 +64,7 @@ impl ElectionRule {
 }
 
 impl Judge<'_> {
-    /// Number of headers above the block at which a chain starts.
+    /// Number of headers that are needed above the block at which a chain starts.
     pub(super) fn headers(&self) -> u64 {
         match &self.rule.dated {
             Some(_) if !self.undated => self.rule.short(),
@@ -72,7 +72,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges all headers of a chain above its base.
+    /// Judges all headers of a chain above its base. `floor` is the required percentage of the expected work.
     pub(super) fn verdict(&self, followed: &FollowedChain, floor: u64) -> WindowVerdict {
         let Some(view) = followed.chain.as_ref().map(|chain| chain.view()) else {
             return WindowVerdict::Refused("it has no headers".into());
@@ -91,15 +91,15 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a chain of stored headers, which may be longer than a start needs, is still one. Where they are enough
-    /// without dates, nothing waits for these.
+    /// Judges a chain of restored headers, which may be longer than a start needs. If its headers are enough without dated work, the
+    /// client does not wait for the dates.
     pub(super) fn restored_verdict(&self, followed: &FollowedChain, floor: u64) -> WindowVerdict {
         let verdict = self.verdict(followed, floor);
         if !matches!(verdict, WindowVerdict::Wait | WindowVerdict::Unavailable) {
             return verdict;
         }
         match (Judge { undated: true, ..*self }.verdict(followed, floor), verdict) {
-            // Dates may still show enough for headers of less than two days.
+            // The headers may be too few without dates, and enough with dates that are still to come.
             (WindowVerdict::Refused(_), WindowVerdict::Wait) => WindowVerdict::Wait,
             (undated, _) => undated,
         }
@@ -136,7 +136,7 @@ impl Judge<'_> {
         if difficulty < least {
             return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
         }
-        // Otherwise the work floor could not judge its longest stretch.
+        // On a shorter chain the work floor could not judge its longest stretch.
         if self.now.unix.saturating_sub(first.timestamp) < LONGEST_STRETCH {
             return Err(format!("the blocks from {base} on span less than a day"));
         }
@@ -149,7 +149,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a chain goes on from what an earlier run proved, as far as it tells.
+    /// Whether a chain agrees with the mark of an earlier run, as far as its headers show.
     fn agrees_with_mark(&self, view: &ChainView) -> Result<(), String> {
         let Some(mark) = &self.rule.mark else { return Ok(()) };
         let (number, time) = (mark.number, mark.time);
@@ -169,6 +169,8 @@ impl Judge<'_> {
             ));
         }
         let Some(grown) = head.number.checked_sub(number).filter(|_| view.hash_at(number).is_none()) else {
+            // The chain has a block of the mark's number, or ends below it. Another block there needs more work than the mark's chain
+            // had.
             let own = recent_work(view, self.rule.short());
             if view.hash_at(number) != Some(mark.hash) && own.is_none_or(|own| own <= mark.work) {
                 return Err(format!(
@@ -179,11 +181,11 @@ impl Judge<'_> {
             }
             return Ok(());
         };
-        // Ancestors down to the mark were asked for.
+        // The mark is below the headers in memory. If it is not far below, its block was requested as an ancestor of the base.
         if number.saturating_add(self.rule.work.headers) >= view.base().number {
             return Err(format!("it does not show block {number}, which an earlier run proved"));
         }
-        // The mark was that far below its head.
+        // The mark's block is `MARK_DEPTH` below the head whose time the mark has.
         let seconds = head.timestamp.saturating_sub(time);
         if grown.saturating_sub(MARK_DEPTH) > seconds / SHORTEST_SPACING {
             return Err(format!(
@@ -193,7 +195,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The header of a chain's base.
+    /// The header of a chain's base; of a restored chain, the lowest header in memory that is not below the base.
     fn first_header<'a>(&self, view: &'a ChainView) -> Result<&'a VerifiedHeader, String> {
         let base = view.base().number;
         let first = if self.restored { base.max(view.lowest()) } else { base };

@@ -1,8 +1,9 @@
-//! Which upstream fetches a chain far ahead of ours.
+//! Leases: if the upstreams' chain is far ahead of ours, one upstream at a time fetches its headers, the fastest one first.
 
 use super::{exchange::UpstreamExchange, lease_state::Lease, peer::SyncPeer};
 
-/// If a chain is more than this many blocks ahead of ours, one upstream at a time fetches it.
+/// If a chain is more than this many blocks ahead of ours, one upstream at a time fetches its headers. Several upstreams would
+/// send the same headers.
 const BULK: u64 = 64;
 
 impl UpstreamExchange<'_> {
@@ -11,25 +12,25 @@ impl UpstreamExchange<'_> {
         self.has_others() && height > self.followed.head_number().saturating_add(BULK)
     }
 
-    /// Takes the turn at fetching many headers if no other upstream has it or should have it first.
+    /// Takes the lease, if no other upstream has it or should have it first. Returns whether it did.
     pub(super) fn take_lease(&mut self) -> bool {
-        let over = |lease: &Lease| lease.holder == self.upstream || lease.is_over(self.now);
-        if self.leases.lease.as_ref().is_some_and(|lease| !over(lease)) {
+        let may_end = |lease: &Lease| lease.holder == self.upstream || lease.is_over(self.now);
+        if self.leases.lease.as_ref().is_some_and(|lease| !may_end(lease)) {
             return false;
         }
         self.finish_lease();
-        // The fastest upstream goes first; each gets one turn to show its speed.
+        // The fastest upstream goes first. One whose rate is not known counts as fastest, so that each shows its speed once.
         let rate = |peer: &SyncPeer| peer.source.record.rate.unwrap_or(u64::MAX);
-        let ready = |peer: &SyncPeer| peer.source.announced.is_some_and(|height| self.is_bulk(height));
+        let is_ahead = |peer: &SyncPeer| peer.source.announced.is_some_and(|height| self.is_bulk(height));
         let own = rate(self.peer);
-        if self.all().filter(|peer| !peer.is_resting() && ready(peer)).any(|peer| rate(peer) > own) {
+        if self.all().filter(|peer| !peer.is_resting() && is_ahead(peer)).any(|peer| rate(peer) > own) {
             return false;
         }
         self.leases.lease = Some(Lease { holder: self.upstream, began: self.now.millis, headers: 0 });
         true
     }
 
-    /// Whether this upstream alone is asked for headers: it has the turn, or there is no other.
+    /// Whether this upstream alone is asked for headers: it has the lease, or there is no other upstream.
     pub(super) fn is_alone(&self) -> bool {
         !self.has_others() || self.leases.lease.is_some_and(|lease| lease.holder == self.upstream)
     }
@@ -43,14 +44,13 @@ impl UpstreamExchange<'_> {
         }
     }
 
-    /// Whether the upstream's turn is over and others wait for theirs.
+    /// Whether the upstream has to stop fetching many headers: its lease is over, or another upstream has the lease now.
     pub(super) fn lease_is_over(&mut self) -> bool {
         match &self.leases.lease {
             Some(lease) if lease.holder == self.upstream && lease.is_over(self.now) => {
                 self.finish_lease();
                 true
             }
-            // Another upstream has the turn now.
             Some(lease) if lease.holder != self.upstream => {
                 self.peer.source.announced.is_some_and(|height| self.is_bulk(height))
             }
@@ -58,7 +58,7 @@ impl UpstreamExchange<'_> {
         }
     }
 
-    /// Ends the upstream's turn, if it has one.
+    /// Ends the upstream's lease, if it has one.
     pub(super) fn drop_lease(&mut self) {
         if self.leases.lease.is_some_and(|lease| lease.holder == self.upstream) {
             self.finish_lease();

@@ -1,4 +1,5 @@
-//! The interface of the machine for hosts.
+//! The interface of the synchronization machine for hosts: [`HeaderSync::next`] and [`HeaderSync::feed`], which a host calls in a
+//! loop for each upstream, and the results.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -35,8 +36,8 @@ impl HeaderSync {
         self.followed.checkpoint.number
     }
 
-    /// The number of the highest block that an upstream in good standing announces. Announcing a height costs nothing,
-    /// so once the head was reached it counts only up to the newest verified header from the same upstream.
+    /// The number of the highest block that an upstream announces, unless the upstream rests. Announcing a height costs nothing,
+    /// so once the head was reached a height counts only up to the newest verified header from the same upstream.
     pub fn announced(&self) -> u64 {
         self.followed.announced(&self.peers)
     }
@@ -78,7 +79,7 @@ impl HeaderSync {
         })
     }
 
-    /// The next step for an upstream. The same requests are returned until they are answered.
+    /// The next step for an upstream. The same requests are returned until [`Self::feed`] gets their responses.
     pub fn next(&mut self, upstream: usize, now: Now) -> SyncStep {
         self.now = now;
         if let Some(request) = self.lone_bitcoin(upstream) {
@@ -91,20 +92,21 @@ impl HeaderSync {
 
     /// The next step towards the chain of an upstream.
     fn step(&mut self, upstream: usize) -> SyncStep {
-        let none = SyncStep::Wait(self.options.poll);
-        let Some(mut exchange) = self.exchange(upstream) else { return none };
+        let no_upstream = SyncStep::Wait(self.options.poll);
+        let Some(mut exchange) = self.exchange(upstream) else { return no_upstream };
         if let Some(wait) = exchange.begin() {
             return wait;
         }
+        // An election or a judgement may become due by time alone.
         self.elect();
         if self.store.on_probation {
             self.settle();
         }
-        self.exchange(upstream).map_or(none, |mut exchange| exchange.step())
+        self.exchange(upstream).map_or(no_upstream, |mut exchange| exchange.step())
     }
 
     /// Makes an upstream due at once, or after the exchange that is under way, because it reports that there are new
-    /// blocks. One that is left alone after a fault stays so.
+    /// blocks. An upstream that rests after a fault goes on resting.
     pub fn hint(&mut self, upstream: usize) {
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         match &mut peer.phase {
@@ -114,14 +116,14 @@ impl HeaderSync {
         }
     }
 
-    /// Looks for new blocks at once and then after pauses that grow up to the usual one, because an upstream has taken a
-    /// transaction, which may be in the next block.
+    /// Checks for new blocks at once and then after pauses that grow up to the usual one, because an upstream has taken the transaction
+    /// `sent`, which may be in the next block.
     pub(crate) fn look_for(&mut self, sent: B256) {
         self.sent = Some(sent);
         self.peers.iter_mut().for_each(SyncPeer::hasten);
     }
 
-    /// Looks for new blocks as usual again if the transaction that was sent last is in a block.
+    /// Returns to the usual pauses if the transaction that was sent last is in a block.
     pub(crate) fn end_search(&mut self, is_mined: impl FnOnce(&B256) -> bool) {
         if self.sent.as_ref().is_some_and(is_mined) {
             self.sent = None;
@@ -146,7 +148,8 @@ impl HeaderSync {
         self.settle();
     }
 
-    /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
+    /// Draws the conclusions from new data or from the time: elects a start, attaches uncles, judges the chain, and decides whether the
+    /// head is reached.
     pub(super) fn settle(&mut self) {
         self.elect();
         let was_synced = self.followed.synced_once;
@@ -165,9 +168,9 @@ impl HeaderSync {
         self.judge_by_bitcoin();
     }
 
-    /// A stretch of the chain with less work than the floor requires, if there is one. Where Bitcoin's chain dates the work of
-    /// a window that no trusted block leads to, [`Self::low_dated_work`] takes the place of the floor, whose difficulty is
-    /// built in.
+    /// A stretch of the chain with less work than the work floor requires, if there is one. `None` for a window that no trusted block
+    /// leads to, if Bitcoin's chain dates its work: then [`Self::low_dated_work`] decides, because the floor knows only a built-in
+    /// difficulty.
     pub fn low_work(&self) -> Option<&crate::light::work_floor::LowWork> {
         let is_dated = self.untrusted_start().is_some() && self.dated_work().is_some();
         self.followed.floor.low().filter(|_| !is_dated)

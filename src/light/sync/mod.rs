@@ -4,13 +4,14 @@
 //! ```text
 //! loop { match sync.next(i, now) { Fetch(requests) => sync.feed(i, ask(i, requests), now), Wait(millis) => sleep(millis) } }
 //! ```
-//! Every header is verified before it is kept. A fault of one upstream stops its own machine, never the others.
+//! Every header is verified before it is added. A fault of one upstream stops its own machine, never the others.
 //!
-//! The chain is a `FollowedChain`. An upstream is a `SyncPeer`: who answers (`SourceState`), where its headers are looked for (`HeaderSearch`)
-//! and what it is asked for (`Phase`). `phase.rs` lists the phases; the file of each says what follows from the
-//! responses. An `UpstreamExchange` is all that a phase may touch; its methods are in `exchange.rs` and, for turns, in `lease.rs`.
-//! Beside these, the machine has `ChainStart` (which block the chain starts at, and the proposals of the upstreams), `LeaseState`
-//! (who fetches many headers), `RestoreState` (what is left of an earlier run) and a `BitcoinFollower` (what Bitcoin says of the chain).
+//! The chain is a `FollowedChain`. An upstream is a `SyncPeer`: the source that responds (`SourceState`), the position of its next
+//! headers (`HeaderSearch`) and the present requests (`Phase`). `phase.rs` lists the phases; each has a file that takes its
+//! responses. A phase may change only what its `UpstreamExchange` has; the methods are in `exchange.rs` and, for leases, in `lease.rs`.
+//! The machine also has a `ChainStart` (which block the chain starts at, and the proposals of the upstreams), a `LeaseState`
+//! (the upstream that fetches many headers), a `RestoreState` (headers of an earlier run) and a `BitcoinFollower` (the judgement of the
+//! chain by Bitcoin's).
 
 mod above;
 mod ask_bitcoin;

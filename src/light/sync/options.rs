@@ -1,11 +1,11 @@
-//! Settings of hosts for synchronization, and the steps that hosts do.
+//! Settings of synchronization, which hosts set, and the steps that the machine returns to hosts.
 
 use alloc::vec::Vec;
 
 use crate::{light::upstream::UpstreamRequest, types::U256};
 
-/// Ancestors of the checkpoint that the backfill fetches by default. The fork detection data (RSKIP-110) of
-/// a block depend on up to 449 of its ancestors.
+/// Number of ancestors of the checkpoint that the backfill fetches by default. The fork detection data (RSKIP-110) of
+/// a block depends on up to 449 of its ancestors.
 pub(super) const FORK_WINDOW: u64 = 449;
 
 /// Times and limits of synchronization.
@@ -19,9 +19,9 @@ pub struct SyncOptions {
     pub longest_retry: u64,
     /// Most headers in one window.
     pub batch: usize,
-    /// Ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
+    /// Number of ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
     pub backfill: u64,
-    /// Replaces the checkpoint's difficulty as the promised work, if set.
+    /// The difficulty from which the work floor computes the promised work, if it is not the checkpoint's.
     pub promised: Option<U256>,
     /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of 2, 6 and 24
     /// hours must show. 0 requires none, but counts as 1 in a start by work; more than 100 counts as 100.
@@ -56,7 +56,8 @@ pub enum SyncStep {
 }
 
 impl SyncOptions {
-    /// The options with limits within which hosts do not ask again in a loop, and without a floor above 100 percent.
+    /// The options with pauses of at least a millisecond, so that hosts do not ask again without any pause, and with a floor of at
+    /// most 100 percent.
     pub(super) fn bounded(self) -> Self {
         Self {
             poll: self.poll.max(1),

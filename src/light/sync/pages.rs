@@ -1,18 +1,18 @@
-//! Keeps headers between two runs as bytes, and takes them back.
+//! The pages of bytes in which hosts store headers between two runs. `restore.rs` writes and reads them back, `store.rs` proves what
+//! was read.
 //!
-//! The chain is kept in pages of [`PAGE_HEADERS`] numbers each, from [`FORK_WINDOW`] blocks below the checkpoint on. A
-//! page is `keccak256(list) | list`, with the list that `rootlight_getHeaders` packs ([`header_batch`](crate::light)).
-//! Page 0 starts at that number; unknown headers are left out. A page is replaced as a whole, so hosts only store
-//! numbered values. In a start by window, whose base is another one in each run, page 0 starts at number 0, and only the
-//! newest pages are stored ([`WINDOW_PAGES`]).
+//! A page has [`PAGE_HEADERS`] consecutive block numbers; page 0 starts [`FORK_WINDOW`] blocks below the checkpoint, and unknown
+//! headers are left out. A page is `keccak256(list) | list`, with the list that `rootlight_getHeaders` packs
+//! ([`header_batch`](crate::light)). A page is replaced as a whole, so hosts only store numbered values. In a start by window,
+//! whose base is another one in each run, page 0 starts at number 0, and only the newest pages are stored ([`WINDOW_PAGES`]).
 //!
-//! Nothing that is read back is trusted, and hash links cost nothing: a forger can link any headers to the checkpoint.
-//! Answers therefore rest on the work at the top. At the start the newest pages are read. Their headers must link by
-//! hash and keep all header rules, the newest [`REPROVEN`] must show their proofs of work, and the work floor judges them
-//! by what the checkpoint promises. Everything else is proven in the background, from the top down
+//! Stored headers are not trusted when they are read back, and hash links cost nothing: a forger can link any headers to the
+//! checkpoint. Answers therefore depend on the work at the top. At the start the newest pages are read. Their headers must link by
+//! hash and follow all header rules, the newest [`REPROVEN`] must show their proofs of work, and the work floor judges them
+//! by the work that the checkpoint promises. Everything else is proven in the background, from the top down
 //! ([`HeaderSync::prove_kept`](super::HeaderSync::prove_kept)): the rest of these headers, then stretch by stretch those
-//! below, until the checkpoint is reached. The work of a header counts for nothing until its proof is checked. If
-//! anything does not hold, all of it is forgotten.
+//! below, until the checkpoint is reached. The work of a header does not count until its proof is checked. If
+//! any check fails, all stored headers are dropped.
 
 use alloc::{string::String, vec::Vec};
 
@@ -25,14 +25,14 @@ use crate::{
     light::header_batch::{Batch, BatchError, MAX_BATCH_BYTES, decode_list, encode_list},
 };
 
-/// Numbers in one page: some 70 kB, written again with each new block.
+/// Block numbers in one page: some 70 kB, which are written again with each new block.
 pub const PAGE_HEADERS: u64 = 64;
 
-/// Number of newest headers whose work is proven again at the start: a day of blocks. That is the longest stretch that
-/// the work floor judges, 24 times the depth called final, and takes some hundredths of a second.
+/// Number of newest headers whose work is proven again at the start: a day of blocks. A day is the longest stretch that
+/// the work floor judges, and 24 times the depth called final; proving it takes some hundredths of a second.
 pub const REPROVEN: usize = 2_880;
 
-/// Fewest new headers that are written while synchronization has not reached the head.
+/// Fewest new headers that are written while synchronization has not reached the head, so that a page is not written many times.
 pub(super) const WORTH_WRITING: u64 = 512;
 
 /// Bytes of a page's hash.
@@ -82,7 +82,7 @@ pub(super) fn first_stored(checkpoint: &Checkpoint) -> u64 {
     checkpoint.number.saturating_sub(FORK_WINDOW)
 }
 
-/// Most pages of a window that are stored, and read at the start: those of two and a half days. Together with new headers
+/// Most pages of a window that are stored, and read at the start: those of more than two and a half days. Together with new headers
 /// on top they fit within the headers kept in memory.
 pub const WINDOW_PAGES: u64 = 120;
 

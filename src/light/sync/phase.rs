@@ -1,5 +1,5 @@
-//! The phases of requests to an upstream: a type for each, with its requests. The files beside this one say what follows
-//! from the responses.
+//! The phases of requests to an upstream: a type for each, with its requests. Each type names the file that takes its
+//! responses and chooses the next phase.
 
 use alloc::vec::Vec;
 
@@ -45,8 +45,8 @@ pub(super) struct AskBase {
 #[derive(Debug)]
 pub(super) struct AskBackfill {
     pub(super) window: HeaderWindow,
-    /// Whether they are fetched behind.
-    pub(super) behind: bool,
+    /// Whether the ancestors are fetched in the background, after the head was reached.
+    pub(super) background: bool,
 }
 
 /// Fetches headers above the checkpoint, and uncles of earlier blocks (`above.rs`).
@@ -62,8 +62,8 @@ pub(super) struct AskUncles {
     pub(super) fetches: Vec<UpstreamFetch>,
 }
 
-/// Asks for what the upstream's proposal needs next (`propose.rs`). A proposal survives a rest, so the upstream has it
-/// beside its phase.
+/// Requests what the upstream's proposal needs next (`propose.rs`). A proposal survives a rest of the upstream, so it is not part of
+/// the phase ([`Proposal`](super::proposal::Proposal)).
 #[derive(Debug)]
 pub(super) struct AskProposal;
 

@@ -1,4 +1,4 @@
-//! Where a chain starts, and what upstreams propose if no block is trusted.
+//! The block at which a chain starts: trusted, or elected among the proposals of the upstreams (`elect.rs`, `propose.rs`).
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -20,13 +20,13 @@ pub(super) enum ChainStart {
 /// The rule by which a start is elected.
 #[derive(Debug, Clone)]
 pub(super) struct ElectionRule {
-    /// The network's numbers.
+    /// The network's numbers: least difficulty, lowest block and number of headers.
     pub(super) work: WorkStart,
-    /// Whether the chain is a window, which is stored.
+    /// Whether the chain is a window, whose headers are stored.
     pub(super) is_window: bool,
-    /// Judges the headers in place of the network's numbers, where it can.
+    /// Judges the headers by dated work instead of by the network's numbers, if their work can be dated.
     pub(super) dated: Option<Arc<dyn WindowJudge>>,
-    /// The mark of an earlier run.
+    /// The mark of an earlier run, which proposals must not contradict.
     pub(super) mark: Option<ProvenMark>,
 }
 
@@ -55,15 +55,15 @@ impl ChainStart {
 #[derive(Debug, Default)]
 pub(super) struct Proposal {
     pub(super) stage: ProposalStage,
-    /// When it last made progress, in milliseconds of the monotonic clock.
-    pub(super) moved: u64,
-    /// Whether the upstream's headers do not link to the elected block: it follows another chain, and proposes again.
+    /// When the proposal last made progress, in milliseconds of the monotonic clock.
+    pub(super) last_progress: u64,
+    /// Whether the upstream's headers do not link to the elected block: the upstream follows another chain, and proposes again.
     pub(super) apart: bool,
-    /// Whether work could not be dated, so that the network's numbers judge more headers.
+    /// Whether its work could not be dated, so that the proposal needs as many headers as the network's numbers ask for.
     pub(super) undated: bool,
 }
 
-/// How far a proposal is.
+/// The stage of a proposal.
 #[derive(Debug, Default)]
 pub(super) enum ProposalStage {
     /// The upstream's height is needed.
@@ -77,8 +77,8 @@ pub(super) enum ProposalStage {
     Judged(Box<Trial>),
 }
 
-/// The chain that one upstream shows above the block that it proposes, which is taken for a checkpoint. What this chain
-/// says of the upstream is lost with it: only faults enter the upstream's record.
+/// The chain that one upstream shows above the block that it proposes, which is its checkpoint. The trial has a machine of its own,
+/// whose record of the upstream is dropped at the end: only faults enter the upstream's record.
 #[derive(Debug)]
 pub(super) struct Trial {
     pub(super) followed: FollowedChain,

@@ -1,4 +1,4 @@
-//! The phase in which an upstream proposes a block to start at, and shows the headers above.
+//! The phase in which an upstream proposes a block to start at, and shows the headers above. `elect.rs` explains the election.
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::slice;
@@ -27,6 +27,7 @@ use crate::{
 };
 
 impl AskProposal {
+    /// The requests of the proposal's present stage.
     pub(super) fn step(&self, exchange: &mut UpstreamExchange<'_>) -> SyncStep {
         let now = exchange.now;
         match exchange.proposal.as_mut().map(|(_, proposal)| &mut proposal.stage) {
@@ -37,7 +38,8 @@ impl AskProposal {
         }
     }
 
-    /// Takes the proposal further. After a fault it begins again, unless a request above the proposed block failed.
+    /// Takes the responses and moves the proposal to its next stage. After a fault the proposal begins again, unless only a request for
+    /// the headers above the proposed block failed.
     pub(super) fn feed(
         self,
         responses: Vec<UpstreamResponse>,
@@ -48,8 +50,9 @@ impl AskProposal {
         let rule = rule.clone();
         let (undated, bitcoin) = (proposal.undated, exchange.bitcoin);
         let judge = Judge { rule: &rule, undated, restored: false, bitcoin, now };
-        proposal.moved = now.millis;
-        let was_judged = matches!(proposal.stage, ProposalStage::Headers(_));
+        proposal.last_progress = now.millis;
+        let had_headers = matches!(proposal.stage, ProposalStage::Headers(_));
+        // On an error the stage is `Height`, the default, which `take` leaves behind.
         let next = match core::mem::take(&mut proposal.stage) {
             ProposalStage::Height => choose(&responses, &judge, exchange)?,
             ProposalStage::Block(window) => start_trial(window, responses, &rule, exchange)?,
@@ -68,15 +71,15 @@ impl AskProposal {
             judged @ ProposalStage::Judged(_) => judged,
         };
         if let Some((_, proposal)) = &mut exchange.proposal {
-            // A trial of dated work that begins again is judged without dates.
-            proposal.undated |= was_judged && matches!(next, ProposalStage::Height);
+            // The verdict on a trial was that its work cannot be dated: it begins again, with more headers.
+            proposal.undated |= had_headers && matches!(next, ProposalStage::Height);
             proposal.stage = next;
         }
         Ok(Phase::Propose(self))
     }
 }
 
-/// Chooses the block to start at from the height that the upstream announces.
+/// Chooses the block to start at: the required number of headers below the height that the upstream announces.
 fn choose(
     responses: &[UpstreamResponse],
     judge: &Judge<'_>,
@@ -85,10 +88,10 @@ fn choose(
     let fault = |followed: &FollowedChain, cause| SyncFault { number: followed.head_number(), cause };
     let height = AskHeight.height(responses).map_err(|cause| fault(exchange.followed, cause))?;
     exchange.peer.source.announced = Some(height);
-    let (headers, from) = (judge.headers(), judge.rule.work.from);
-    let Some(number) = height.checked_sub(headers).filter(|number| *number >= from) else {
+    let (headers, lowest) = (judge.headers(), judge.rule.work.from);
+    let Some(number) = height.checked_sub(headers).filter(|number| *number >= lowest) else {
         let reason = format!(
-            "it ends at block {height}; a start needs {headers} headers above block {from} or a later one"
+            "it ends at block {height}; a start needs {headers} headers above block {lowest} or a later one"
         );
         return Err(fault(exchange.followed, SyncCause::TooLittleWork(reason)));
     };
@@ -96,7 +99,7 @@ fn choose(
     Ok(ProposalStage::Block(window.in_binary(exchange.peer.source.may_give_binary())))
 }
 
-/// Starts a chain for the headers above a proposal, which takes the proposal for its checkpoint.
+/// Starts a chain for the headers above the proposed block, whose checkpoint is this block.
 fn start_trial(
     mut window: HeaderWindow,
     responses: Vec<UpstreamResponse>,
@@ -105,7 +108,7 @@ fn start_trial(
 ) -> Result<ProposalStage, SyncFault> {
     let number = window.first();
     if let Some(failure) = responses.iter().find_map(RequestFailure::of_exchange) {
-        // The proposal starts again after the pause.
+        // The proposal begins again after the pause.
         return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
     }
     if !exchange.fill(&mut window, responses) {
@@ -114,7 +117,7 @@ fn start_trial(
     let found = only_header(window).map_err(|cause| SyncFault { number, cause })?;
     let mut options = *exchange.options;
     if let Some(mark) = &rule.mark {
-        // Ancestors are fetched down to what an earlier run proved, if that is not too far.
+        // Ancestors are fetched down to the mark of an earlier run, if that is not too far, so that the judge can compare them.
         let down = number.saturating_sub(mark.number);
         options.backfill = options.backfill.max(if down <= rule.work.headers { down } else { 0 });
     }
@@ -124,7 +127,8 @@ fn start_trial(
 }
 
 impl Trial {
-    /// The ancestors that it fetches as backfill stay in its chain, so the winner's are not fetched again.
+    /// A trial that starts at the header `base`. It also fetches the backfill: if the proposal wins, these ancestors are not fetched
+    /// again.
     fn new(followed: &FollowedChain, base: SealedHeader, options: &SyncOptions) -> Result<Self, SyncFault> {
         let checkpoint = Checkpoint { number: base.number, hash: base.hash(), total_difficulty: None };
         let mut followed = FollowedChain::new(followed.network.clone(), checkpoint, options);
@@ -133,6 +137,7 @@ impl Trial {
         Ok(Self { followed, peer: SyncPeer::default(), leases: LeaseState::default(), options: *options })
     }
 
+    /// An exchange of the trial's own machine, which has one upstream.
     fn exchange(&mut self, now: Now) -> UpstreamExchange<'_> {
         UpstreamExchange {
             upstream: 0,
@@ -162,6 +167,7 @@ impl Trial {
         }
     }
 
+    /// Ends the rest of the trial's upstream, because the machine around it pauses after a failed request.
     fn poll(&mut self) {
         self.peer.poll();
         self.followed.backfill.forget_refusals();

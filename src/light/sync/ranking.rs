@@ -1,4 +1,4 @@
-//! Which upstreams are asked and which rest, and why.
+//! The order in which upstreams are asked for facts, and what the outcomes of such requests add to their records.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -19,11 +19,11 @@ use crate::{
     types::insert_sorted,
 };
 
-/// Blocks that an upstream may be behind the head and still be asked first.
+/// Blocks that an upstream may be behind the head and still be asked first: upstreams do not get a new block at the same time.
 const LAG: u64 = 2;
 
-/// The order of upstreams, best first: whether they rest; then the lies, whether it lags or cannot prove state, its
-/// demerits and its latency, in steps.
+/// The rank of an upstream; the lowest is asked first. In order: whether it rests, its number of lies, whether it is behind, whether
+/// it cannot prove state, its demerits in steps of 4, its latency in steps of 64 ms. Steps keep small differences from deciding.
 type UpstreamRank = (bool, u32, bool, bool, u32, u64);
 
 /// The outcome of a request for a fact to an upstream.
@@ -40,28 +40,28 @@ pub struct Observation {
 /// The state of one upstream, as reported to users.
 #[derive(Debug, Clone)]
 pub struct UpstreamState {
-    /// The source that answers now, if sources replace each other ([`HeaderSync::replace`]).
+    /// The name of the present source, if sources replace each other ([`HeaderSync::replace`]).
     pub name: Option<String>,
-    /// How many sources have answered before.
+    /// How many sources have been this upstream before the present one.
     pub turn: u64,
-    /// The height it announced last.
+    /// The height that the upstream announced last.
     pub announced: Option<u64>,
-    /// If it is resting: for how many milliseconds more, and why.
+    /// If the upstream rests: for how many milliseconds more, and why.
     pub resting: Option<(u64, SyncFault)>,
-    /// How the upstream has answered so far.
+    /// Speed, failures and wrong responses so far.
     pub record: UpstreamRecord,
     /// The kinds of requests that the upstream answers.
     pub can: Capabilities,
 }
 
 impl Capabilities {
-    /// Learns from the outcome of a request. Returns what the upstream did wrong, and the demerits for it.
+    /// Learns from the outcome of a request. Returns the rule that the upstream broke, if it did, and the demerits for it.
     fn learn(
         &mut self,
         request: &UpstreamRequest,
         outcome: Result<Option<u64>, Cause>,
     ) -> Option<(String, u32)> {
-        let proof = request.method == "eth_getProof";
+        let is_proof = request.method == "eth_getProof";
         if request.method.ends_with("Witness") {
             match &outcome {
                 Ok(_) => self.witness = Some(true),
@@ -75,8 +75,8 @@ impl Capabilities {
         }
         match outcome {
             Ok(block) => {
-                // An upstream may have the draft's second method only, which is requested after the first.
-                if let Some(block) = block.filter(|_| proof || request.method == "rsk_getProof") {
+                // An upstream may have only `rsk_getProof`, which is requested after `eth_getProof`.
+                if let Some(block) = block.filter(|_| is_proof || request.method == "rsk_getProof") {
                     self.proofs = Some(true);
                     self.oldest_state = Some(self.oldest_state.unwrap_or(block).min(block));
                 }
@@ -90,12 +90,13 @@ impl Capabilities {
                 None
             }
             Err(Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. })) => {
-                self.proofs = if proof { Some(false) } else { self.proofs };
+                self.proofs = if is_proof { Some(false) } else { self.proofs };
                 None
             }
             Err(cause @ Cause::Call(RequestFailure::False(_))) => Some((format!("{cause}"), LIE)),
             Err(cause @ Cause::Refuted(_)) => {
-                // Only one block has the hash that was named. A transaction object may hide part of the transaction.
+                // Only one block has a given hash, so a wrong response about it is a lie. But a transaction object may hide part of
+                // the transaction.
                 let by_hash = request.method.contains("ByHash") && !request.method.contains("Transaction");
                 Some((format!("{cause}"), if by_hash { LIE } else { REFUTED }))
             }
@@ -105,7 +106,7 @@ impl Capabilities {
 }
 
 impl HeaderSync {
-    /// Whether an upstream is left alone for a while, because it failed, lied or asked for a pause.
+    /// Whether an upstream is not asked for a while, because it failed, lied or asked for a pause.
     pub fn is_resting(&self, upstream: usize) -> bool {
         self.peers.get(upstream).is_some_and(SyncPeer::is_resting)
     }
@@ -116,7 +117,7 @@ impl HeaderSync {
         self.ranked().into_iter().map(|(_, upstream)| upstream).collect()
     }
 
-    /// As [`Self::roster`], but those that are as good as the best take turns at being the first.
+    /// As [`Self::roster`], but the upstreams of the best rank are rotated by `turn`, so that each of them is the first in turn.
     pub fn rotated_roster(&self, turn: u64) -> Vec<usize> {
         let ranked = self.ranked();
         let best = ranked.first().map(|(rank, _)| *rank);
@@ -129,7 +130,7 @@ impl HeaderSync {
         roster
     }
 
-    /// The upstreams to ask with their standings, best first.
+    /// The upstreams to ask with their ranks, best first.
     fn ranked(&self) -> Vec<(UpstreamRank, usize)> {
         let lied = |peer: &SyncPeer| matches!(&peer.phase, Phase::Resting(_, fault) if fault.cause.is_lie());
         let all_lied = self.peers.iter().all(lied);
@@ -144,17 +145,17 @@ impl HeaderSync {
     fn rank(&self, peer: &SyncPeer) -> UpstreamRank {
         let (source, head) = (&peer.source, self.followed.head_number());
         // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
-        let behind = source.announced.is_none_or(|own| own.saturating_add(LAG) < head)
-            || self.followed.side_branch(peer.search.at).is_some();
-        let (record, unable) = (&source.record, source.can.proofs == Some(false));
-        (peer.is_resting(), record.lies, behind, unable, record.demerits / 4, record.latency / 64)
+        let is_behind = source.announced.is_none_or(|own| own.saturating_add(LAG) < head)
+            || self.followed.side_branch(peer.search.newest_hash).is_some();
+        let (record, lacks_proofs) = (&source.record, source.can.proofs == Some(false));
+        (peer.is_resting(), record.lies, is_behind, lacks_proofs, record.demerits / 4, record.latency / 64)
     }
 
     /// The state of each upstream, in the host's order.
     pub fn upstreams(&self) -> Vec<UpstreamState> {
         let state = |peer: &SyncPeer| UpstreamState {
             name: peer.source.name.clone(),
-            turn: peer.source.turn,
+            turn: peer.source.generation,
             announced: peer.source.announced,
             resting: match &peer.phase {
                 Phase::Resting(until, fault) => Some((until.saturating_sub(self.now.millis), fault.clone())),
@@ -171,26 +172,30 @@ impl HeaderSync {
         self.now
     }
 
-    /// Notes that another source, of this name, answers in an upstream's place from now on. It starts with a clean
-    /// record; what the earlier one was fetching is open to all. To be called between two exchanges of the upstream.
+    /// Notes that another source, of this name, is the upstream from now on. The new source starts with an empty
+    /// record; others may fetch what the earlier source was fetching. To be called between two exchanges of the upstream.
     pub fn replace(&mut self, upstream: usize, name: String) {
         let Some(mut exchange) = self.exchange(upstream) else { return };
         exchange.followed.release(upstream);
         exchange.followed.backfill.readmit(upstream);
         exchange.drop_lease();
-        let turn = exchange.peer.source.turn.saturating_add(1);
+        let generation = exchange.peer.source.generation.saturating_add(1);
         *exchange.peer = SyncPeer::default();
-        (exchange.peer.source.name, exchange.peer.source.turn) = (Some(name), turn);
+        (exchange.peer.source.name, exchange.peer.source.generation) = (Some(name), generation);
         if let Some((_, proposal)) = exchange.proposal {
             *proposal = Proposal::default();
         }
     }
 
-    /// Takes over the outcomes of requests of a session, during which upstreams were at these turns. What it says of a
-    /// source that has been replaced since is dropped.
-    pub fn observe_since(&mut self, turns: &[u64], observations: impl IntoIterator<Item = Observation>) {
-        let present: Vec<u64> = self.peers.iter().map(|peer| peer.source.turn).collect();
-        let is_present = |seen: &Observation| turns.get(seen.upstream) == present.get(seen.upstream);
+    /// Takes over the outcomes of requests of a session. `generations` are those of the sources when the session began
+    /// ([`UpstreamState::turn`]): observations of a source that has been replaced since are dropped.
+    pub fn observe_since(
+        &mut self,
+        generations: &[u64],
+        observations: impl IntoIterator<Item = Observation>,
+    ) {
+        let present: Vec<u64> = self.peers.iter().map(|peer| peer.source.generation).collect();
+        let is_present = |seen: &Observation| generations.get(seen.upstream) == present.get(seen.upstream);
         self.observe(observations.into_iter().filter(is_present));
     }
 
@@ -201,6 +206,7 @@ impl HeaderSync {
             let source = &mut exchange.peer.source;
             let Some((rule, weight)) = source.can.learn(&request, outcome) else { continue };
             source.record.bad(exchange.now, request, rule.clone(), weight);
+            // A dishonest upstream rests only if at least two upstreams, itself included, do not.
             if weight >= REFUTED
                 && source.record.is_dishonest()
                 && !exchange.peer.is_resting()

@@ -1,4 +1,4 @@
-//! The state of the synchronization machine. The files beside this one implement its steps.
+//! The state of the synchronization machine and its constructors. The other files of this folder implement its steps.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -21,14 +21,17 @@ use crate::{
 #[derive(Debug)]
 pub struct HeaderSync {
     pub(super) followed: FollowedChain,
+    /// The upstreams, by number.
     pub(super) peers: Vec<SyncPeer>,
     pub(super) leases: LeaseState,
+    /// How the start of the chain is found.
     pub(super) start: ChainStart,
+    /// The headers of an earlier run.
     pub(super) store: RestoreState,
     pub(super) options: SyncOptions,
-    /// Bitcoin's verdict on the followed chain, if the host has sources of Bitcoin's chain.
+    /// The Bitcoin chain by which the followed chain is judged, if the client follows one.
     pub(super) bitcoin: Option<Arc<BitcoinFollower>>,
-    /// The transaction that was sent last, while it is not known to be in a block.
+    /// Hash of the transaction that was sent last, while it is not known to be in a block.
     pub(super) sent: Option<B256>,
     /// The time that the host passed in last.
     pub(super) now: Now,
@@ -73,8 +76,8 @@ impl HeaderSync {
         Self { start: ChainStart::Elected { rule, proposals }, ..sync }
     }
 
-    /// Begins anew at another trusted block, because the upstreams' chain did: nothing of the former chain stays. Of a
-    /// start by work nothing changes.
+    /// Begins again at another trusted block, because the upstreams' chain was replaced as a whole, and drops the former chain. Does
+    /// nothing in a start by work.
     pub fn begin_anew(&mut self, checkpoint: Checkpoint) {
         if self.is_by_work() {
             return;

@@ -1,4 +1,5 @@
-//! Headers of an earlier run that are taken back, stretch by stretch.
+//! Restores the headers of an earlier run, stretch by stretch: the newest ones at the start ([`Restoring`]), which become the chain at
+//! once, and those below in the background ([`BackgroundProof`]). `pages.rs` explains what is proven when.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -19,50 +20,57 @@ use crate::{
 /// top they fit within the headers kept in memory.
 const START_PAGES: u64 = 120;
 
-/// Most headers of a window below its base.
+/// Most headers of a window below its base: no more are stored.
 const MOST_BELOW_WINDOW: u64 = WINDOW_PAGES * PAGE_HEADERS;
 
-/// Restores headers stored by an earlier run: first some ancestors of the base, then the base, above which all headers
-/// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See
+/// One stretch of stored headers that is being restored: first some ancestors of its base, then the base, above which all headers
+/// are checked. `first`, `next` and `end` are indexes of pages; `base` is a block number. See
 /// [`HeaderSync::restore_page`](super::HeaderSync::restore_page).
 #[derive(Debug)]
 pub struct Restoring {
-    /// For a stretch that begins above the checkpoint: the page of the checkpoint, until it is read.
+    /// The page of the checkpoint, until it is read, for a stretch that begins above the checkpoint: the work floor needs the
+    /// checkpoint's difficulty.
     checkpoint_page: Option<u64>,
+    /// The first page of the stretch.
     first: u64,
+    /// The page that is read next.
     next: u64,
     /// The page after the last one.
     end: u64,
     /// Number of the base.
     base: u64,
+    /// The headers below the base that were read, each with its uncles, lowest first.
     below: Vec<(SealedHeader, Vec<Header>)>,
+    /// The chain from the base on, once the base was read.
     chain: Option<HeaderChain>,
     /// Number and hash of the header at which the stretch must end. `None` for the stretch at the top, whose headers
     /// are linked first and proven later.
     top: Option<(u64, B256)>,
-    /// For the headers of a window: the block at which it started, whose place a later one may take.
+    /// For the headers of a window: the block at which it started. If not all pages are read, the base is a later block.
     window: Option<Checkpoint>,
 }
 
-/// The data of an earlier run.
+/// The restored headers and the other data of an earlier run.
 #[derive(Debug, Default)]
 pub(super) struct RestoreState {
     /// The number of the head that was restored.
     pub(super) resumed: Option<u64>,
-    /// Headers below those in memory, which are still to be proven.
-    pub(super) behind: Option<BackgroundProof>,
+    /// The proof of the headers below those in memory, until it is complete.
+    pub(super) background: Option<BackgroundProof>,
     /// The record of an earlier run's window.
     pub(super) record: Option<WindowRecord>,
-    /// Whether the headers of a window were restored and are not judged yet.
+    /// Whether the headers of a window were restored and are not judged yet, so that no answers are given from them.
     pub(super) on_probation: bool,
-    /// The base of a window that a trusted block leads to.
+    /// Hash of the base of the window, if the chain of a trusted block contains it.
     pub(super) linked: Option<B256>,
+    /// Bitcoin's chain of an earlier run.
     pub(super) bitcoin: StoredBitcoin,
 }
 
 /// The state of proving the headers below those in memory.
 #[derive(Debug)]
 pub(super) struct BackgroundProof {
+    /// The stretch that is read now.
     stretch: Restoring,
     /// Work of the headers from the base of the stretch up to the base of the chain.
     work: U256,
@@ -71,14 +79,15 @@ pub(super) struct BackgroundProof {
 }
 
 impl Restoring {
-    /// The newest of `pages` stored pages.
+    /// The stretch of the newest of `pages` stored pages.
     pub(super) fn newest(checkpoint: &Checkpoint, pages: u64) -> Self {
         let stretch = Self::ending(checkpoint, pages, None);
         let checkpoint_page = checkpoint.number.saturating_sub(first_stored(checkpoint)) / PAGE_HEADERS;
         Self { checkpoint_page: (stretch.first > 0).then_some(checkpoint_page), ..stretch }
     }
 
-    /// The stretch of pages that ends before page `end`.
+    /// The stretch of at most [`START_PAGES`] pages that ends before page `end`. Its base has [`FORK_WINDOW`] headers below it, which
+    /// fork detection data is compared with, unless it is the checkpoint.
     fn ending(checkpoint: &Checkpoint, end: u64, top: Option<(u64, B256)>) -> Self {
         let first = end.saturating_sub(START_PAGES);
         let above = first_stored(checkpoint).saturating_add(first.saturating_mul(PAGE_HEADERS));
@@ -87,17 +96,17 @@ impl Restoring {
         Self { checkpoint_page, first, next: first, end, base, below, chain, top, window }
     }
 
-    /// The newest pages of a window, of which `end` is the one after the last.
+    /// The stretch of the newest pages of a window; `end` is the page after the last one.
     pub(super) fn window(record: &WindowRecord, end: u64) -> Self {
         let first = (record.lowest / PAGE_HEADERS).max(end.saturating_sub(WINDOW_PAGES));
-        // If not all pages are read, another base has the ancestors that it needs.
-        let cut = first > record.lowest / PAGE_HEADERS;
-        let above = first.saturating_mul(PAGE_HEADERS).saturating_add(FORK_WINDOW);
-        let base = if cut { record.base.number.max(above) } else { record.base.number };
+        // If not all pages are read, the base moves up to the first block with the ancestors that a base needs.
+        let is_cut = first > record.lowest / PAGE_HEADERS;
+        let lowest_base = first.saturating_mul(PAGE_HEADERS).saturating_add(FORK_WINDOW);
+        let base = if is_cut { record.base.number.max(lowest_base) } else { record.base.number };
         Self { first, next: first, base, window: Some(record.base), ..Self::ending(&record.base, end, None) }
     }
 
-    /// No pages.
+    /// An empty stretch.
     pub(super) fn nothing() -> Self {
         let base = Checkpoint { number: 0, hash: B256::ZERO, total_difficulty: None };
         Self::ending(&base, 0, None)
@@ -120,7 +129,7 @@ impl Restoring {
         self.end == 0
     }
 
-    /// Takes the headers of the next page.
+    /// Takes the headers of the page that [`Self::page`] names.
     pub(super) fn read(
         &mut self,
         followed: &mut FollowedChain,
@@ -140,6 +149,7 @@ impl Restoring {
             .try_for_each(|(candidate, uncles)| self.take(followed, candidate, uncles.unwrap_or_default()))
     }
 
+    /// Takes the next header. Headers of the stretch at the top are only linked, those of other stretches are proven.
     fn take(
         &mut self,
         followed: &FollowedChain,
@@ -147,6 +157,7 @@ impl Restoring {
         uncles: Vec<Header>,
     ) -> Result<(), HeaderStoreFault> {
         let number = candidate.header().number;
+        // The last page of a stretch overlaps the one above.
         if self.top.is_some_and(|(top, _)| number > top) {
             return Ok(());
         }
@@ -189,22 +200,23 @@ impl Restoring {
         uncles: Vec<Header>,
     ) -> Result<HeaderChain, HeaderStoreFault> {
         let (network, hash) = (followed.network.clone(), header.hash());
-        let known = match self.window {
+        // The hash of the base is known only if it is the checkpoint, or the block at which the window started.
+        let checkpoint = match self.window {
             Some(base) => Some(base).filter(|base| base.number == header.number),
             None => Some(followed.checkpoint).filter(|_| self.first == 0),
         };
-        let mut chain = match known {
-            Some(known) => HeaderChain::from_checkpoint(network, &known, header)?,
+        let mut chain = match checkpoint {
+            Some(checkpoint) => HeaderChain::from_checkpoint(network, &checkpoint, header)?,
             None => HeaderChain::from_kept(network, header),
         };
         let below = core::mem::take(&mut self.below).into_iter().rev();
-        let mut families = alloc::vec![(hash, uncles)];
+        let mut uncles_of_blocks = alloc::vec![(hash, uncles)];
         for (header, uncles) in below {
-            families.push((header.hash(), uncles));
+            uncles_of_blocks.push((header.hash(), uncles));
             chain.prepend(header)?;
         }
-        // These uncles do not count as work, but no block above may use them again.
-        for (block, uncles) in families.into_iter().filter(|(_, uncles)| !uncles.is_empty()) {
+        // These uncles do not count as work, but no block above may list them again.
+        for (block, uncles) in uncles_of_blocks.into_iter().filter(|(_, uncles)| !uncles.is_empty()) {
             chain.attach_linked(&block, uncles)?;
         }
         Ok(chain)
@@ -220,19 +232,19 @@ impl RestoreState {
         options: &SyncOptions,
     ) -> Result<u64, HeaderStoreFault> {
         let (first, gap) = (stretch.first, HeaderStoreFault::Gap(stretch.base));
-        let wanted = stretch.page();
-        let mut chain = stretch.chain.filter(|_| wanted.is_none()).ok_or(gap)?;
+        let unread_page = stretch.page();
+        let mut chain = stretch.chain.filter(|_| unread_page.is_none()).ok_or(gap)?;
         chain.prove(REPROVEN)?;
         let view = chain.view();
         let (base, head) = (view.base().clone(), view.head().number);
         if stretch.window.is_some() {
-            // No block below is trusted, so that nothing is gained by proving older headers.
+            // No block below is trusted, so older headers need no proof.
             chain.base_proven(U256::ZERO, None);
             followed.checkpoint = Checkpoint { number: base.number, hash: base.hash, total_difficulty: None };
             followed.backfill.start(base.number, options.backfill);
             self.on_probation = true;
         } else if first > 0 {
-            self.behind = Some(BackgroundProof {
+            self.background = Some(BackgroundProof {
                 stretch: Restoring::below(&followed.checkpoint, first, (base.number, base.hash)),
                 work: U256::ZERO,
                 uncles: Some(U256::ZERO),
@@ -247,14 +259,14 @@ impl RestoreState {
 
     /// The page that [`Self::prove_some`] reads next.
     pub(super) fn wanted_page(&self, followed: &FollowedChain) -> Option<u64> {
-        let proven = followed.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
-        self.behind.as_ref().filter(|_| proven)?.stretch.page()
+        let is_proven = followed.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
+        self.background.as_ref().filter(|_| is_proven)?.stretch.page()
     }
 
-    /// Number of the highest header that was taken back and is not proven yet.
+    /// Number of the highest restored header that is not proven yet.
     pub(super) fn unproven(&self, followed: &FollowedChain) -> Option<u64> {
-        let behind = self.behind.as_ref().and_then(|behind| behind.stretch.top);
-        followed.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
+        let top = self.background.as_ref().and_then(|proof| proof.stretch.top);
+        followed.chain.as_ref()?.view().unproven().or(top.map(|(number, _)| number))
     }
 
     /// Proves some more headers, newest first. Returns whether more are left.
@@ -265,26 +277,27 @@ impl RestoreState {
     ) -> Result<bool, HeaderStoreFault> {
         let Some(chain) = &mut followed.chain else { return Ok(false) };
         if chain.view().unproven().is_some() {
-            return Ok(chain.prove(PAGE_HEADERS as usize)? || self.behind.is_some());
+            return Ok(chain.prove(PAGE_HEADERS as usize)? || self.background.is_some());
         }
-        let Some(mut behind) = self.behind.take() else { return Ok(false) };
-        let Some(index) = behind.stretch.page() else {
-            self.stretch_proven(followed, behind)?;
-            return Ok(self.behind.is_some());
+        // After an error the proof is not put back: the caller drops all restored headers.
+        let Some(mut proof) = self.background.take() else { return Ok(false) };
+        let Some(index) = proof.stretch.page() else {
+            self.stretch_proven(followed, proof)?;
+            return Ok(self.background.is_some());
         };
         let bytes = read(index)?.ok_or(HeaderStoreFault::Damaged { index })?;
-        behind.stretch.read(followed, &bytes)?;
-        self.behind = Some(behind);
+        proof.stretch.read(followed, &bytes)?;
+        self.background = Some(proof);
         Ok(true)
     }
 
-    /// Joins a stretch that was read to its end with the chain above it.
+    /// Joins a stretch that was read to its end with the chain above it, and begins the next stretch below, if there is one.
     fn stretch_proven(
         &mut self,
         followed: &mut FollowedChain,
-        mut behind: BackgroundProof,
+        mut proof: BackgroundProof,
     ) -> Result<(), HeaderStoreFault> {
-        let Restoring { first, base, chain: stretch, top, .. } = behind.stretch;
+        let Restoring { first, base, chain: stretch, top, .. } = proof.stretch;
         let (Some(stretch), Some(chain)) = (&stretch, &mut followed.chain) else {
             return Err(HeaderStoreFault::Gap(base));
         };
@@ -293,19 +306,18 @@ impl RestoreState {
             return Err(HeaderStoreFault::Gap(base));
         }
         let (work, uncles) = view.whole_work().unwrap_or_default();
-        behind.work = behind.work.saturating_add(work);
-        behind.uncles = behind.uncles.zip(uncles).map(|(above, below)| above.saturating_add(below));
+        proof.work = proof.work.saturating_add(work);
+        proof.uncles = proof.uncles.zip(uncles).map(|(above, below)| above.saturating_add(below));
         chain.know_below(view);
         if first == 0 {
-            let uncles = behind.uncles.zip(view.base().total_difficulty);
-            let total =
-                uncles.map(|(uncles, start)| start.saturating_add(behind.work).saturating_add(uncles));
-            chain.base_proven(behind.work, total);
+            let uncles = proof.uncles.zip(view.base().total_difficulty);
+            let total = uncles.map(|(uncles, start)| start.saturating_add(proof.work).saturating_add(uncles));
+            chain.base_proven(proof.work, total);
             return Ok(());
         }
         let base = view.base();
-        behind.stretch = Restoring::below(&followed.checkpoint, first, (base.number, base.hash));
-        self.behind = Some(behind);
+        proof.stretch = Restoring::below(&followed.checkpoint, first, (base.number, base.hash));
+        self.background = Some(proof);
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! The phase that fetches uncles, from any upstream that has them.
+//! The phase that fetches uncles from any upstream that has them, and the attachment of uncles to the chain. `uncle_backlog` lists the
+//! blocks whose uncles are missing.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -22,15 +23,15 @@ use crate::{
     types::{B256, BlockRef},
 };
 
-/// Most blocks whose uncles one upstream is asked for at a time.
+/// Most blocks whose uncles are requested from one upstream at a time. A block takes a request for each of its uncles.
 const MOST_BLOCKS: usize = 64;
 
 impl AskUncles {
-    /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
+    /// Fetches for missing uncles that this upstream may have; none for an upstream without the methods.
     pub(super) fn new(exchange: &mut UpstreamExchange<'_>) -> Self {
         let (upstream, source) = (exchange.upstream, &exchange.peer.source);
         let headers_first = exchange.followed.headers_first && !exchange.followed.synced_once;
-        // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
+        // An upstream that lacks blocks which it announced fetches no uncles, so that others can fetch them.
         if exchange.peer.search.missed || headers_first {
             return Self::default();
         }
@@ -44,6 +45,7 @@ impl AskUncles {
         Self { fetches: target.map(UpstreamFetch::new).collect() }
     }
 
+    /// Takes the responses and chooses the next phase.
     pub(super) fn feed(
         mut self,
         responses: Vec<UpstreamResponse>,
@@ -53,21 +55,22 @@ impl AskUncles {
         Ok(self.or_pause(exchange))
     }
 
-    /// The phase that follows if there are no headers to fetch: these fetches, or those of other open uncles, or a pause.
+    /// The phase that follows if there are no headers to fetch: these fetches, those of other missing uncles, ancestors in the
+    /// background, or a pause.
     pub(super) fn or_pause(self, exchange: &mut UpstreamExchange<'_>) -> Phase {
         let next = if self.fetches.is_empty() { Self::new(exchange) } else { self };
         if !next.fetches.is_empty() {
             return Phase::Uncles(next);
         }
         if exchange.peer.search.at_end
-            && let Some(behind) = AskBackfill::behind(exchange)
+            && let Some(background) = AskBackfill::in_background(exchange)
         {
-            return Phase::Backfill(behind);
+            return Phase::Backfill(background);
         }
         let poll = exchange.options.poll;
         let awaits_others = exchange.has_others() && !exchange.followed.synced_once;
         let pause = match exchange.peer.search.at_end {
-            // Whether the others were waited for long enough is judged with the next response.
+            // Whether the client has waited long enough for the others is decided after the next response, so the pause is short.
             true if awaits_others => exchange.peer.next_pause(poll.min(SILENCE)),
             true => exchange.peer.next_pause(poll),
             false => LEASE_POLL,
@@ -80,7 +83,7 @@ impl AskUncles {
         self.fetches.extend(others.fetches);
     }
 
-    /// Takes the responses to [`Self::requests`], in order. Fetches that have another form left stay.
+    /// Takes the responses to [`Self::requests`], in order. Fetches that failed and can be tried in another form stay.
     pub(super) fn take(
         &mut self,
         mut responses: impl Iterator<Item = UpstreamResponse>,
@@ -119,7 +122,7 @@ impl AskUncles {
     }
 }
 
-/// Refuses an upstream that showed uncles which are not the block's. One that has none may be honest.
+/// Returns a fault if the upstream showed uncles which are not the block's. An upstream that has none may be honest.
 fn check(failure: &FactFailure, block: &BlockRef) -> Result<(), SyncFault> {
     if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
         return Ok(());
@@ -132,7 +135,7 @@ fn is_unknown(cause: &Cause) -> bool {
     matches!(cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
 }
 
-/// Leaves uncles that the upstream does not have to others.
+/// Lets others fetch uncles that this upstream does not have.
 fn refuse(block: &BlockRef, exchange: &mut UpstreamExchange<'_>) {
     let shown = newest_shown(exchange.newest(), exchange.followed.chain.as_ref());
     exchange.followed.backlog.refuse(block, exchange.upstream, &shown);
@@ -146,7 +149,8 @@ impl FollowedChain {
         prove::uncles(fetch, header, &self.network).map(Arc::new)
     }
 
-    /// Attaches the uncles that have arrived. A block's uncles must not repeat those of its ancestors, so that they wait for these.
+    /// Attaches the uncles that have arrived. A block's uncles must not repeat those of its ancestors, so a list waits until the
+    /// lists of the ancestors are attached.
     pub(super) fn attach_ready(&mut self, peers: &[SyncPeer], now: Now) {
         let height = |peer: &SyncPeer| peer.source.announced.unwrap_or(u64::MAX);
         let healthy = peers.iter().enumerate().filter(|(_, peer)| !peer.is_resting());
@@ -154,7 +158,7 @@ impl FollowedChain {
         self.backlog.tick(now.unix);
         loop {
             let next = {
-                let newest = peers.iter().map(|peer| peer.search.at).collect();
+                let newest = peers.iter().map(|peer| peer.search.newest_hash).collect();
                 self.backlog.next_ready(&healthy, &newest_shown(newest, self.chain.as_ref()))
             };
             let Some((block, uncles)) = next else { return };
@@ -162,9 +166,9 @@ impl FollowedChain {
             // Uncles that are too close to the checkpoint, or that break a rule, do not count as work. The upstream is
             // not to blame: it showed the list that the header commits to, and its miner broke the rule.
             match chain.attach_verified(uncles.clone(), Some(now.unix)) {
-                Ok(moved) => {
+                Ok(head_change) => {
                     self.backlog.attached();
-                    self.touch(moved.map_or(block.number, |change| {
+                    self.touch(head_change.map_or(block.number, |change| {
                         block.number.min(change.ancestor.number.saturating_add(1))
                     }));
                 }
@@ -172,7 +176,7 @@ impl FollowedChain {
                     UncleError::EarlierUncles { number, hash } => {
                         self.backlog.wait_for(BlockRef { number, hash }, block, uncles);
                     }
-                    // An uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
+                    // A list with an uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
                         self.backlog.postpone(block, uncles, Some(time.saturating_sub(bound)));
                     }
@@ -184,17 +188,17 @@ impl FollowedChain {
     }
 }
 
-/// The newest header that each upstream has shown, in the form that the backlog queries. `at` has its hash, by the number
-/// of the upstream.
+/// The newest header that each upstream has shown, in the form that the backlog queries (`ShownHeight`). `newest_hashes` has its
+/// hash, by the number of the upstream.
 fn newest_shown(
-    at: Vec<Option<B256>>,
+    newest_hashes: Vec<Option<B256>>,
     chain: Option<&HeaderChain>,
 ) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> {
     let view = chain.map(HeaderChain::view);
     let newest = |hash: Option<B256>| view?.by_hash(&hash?).map(|header| (header.hash(), header.number));
-    let newest: Vec<_> = at.into_iter().map(newest).collect();
+    let newest: Vec<_> = newest_hashes.into_iter().map(newest).collect();
     move |upstream, block, least| {
-        let (at, number) = (*newest.get(upstream)?).filter(|(_, number)| *number >= least)?;
-        (view?.ancestor(&at, block.number)?.hash() == block.hash).then_some(number)
+        let (hash, number) = (*newest.get(upstream)?).filter(|(_, number)| *number >= least)?;
+        (view?.ancestor(&hash, block.number)?.hash() == block.hash).then_some(number)
     }
 }

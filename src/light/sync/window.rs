@@ -1,7 +1,7 @@
 //! A start by window: a start by work whose headers are stored, so that the next run continues from them.
 //!
-//! No block is trusted. What an earlier run proved is kept in two forms: its headers, which are proven again and judged
-//! again once upstreams have shown what is newer; and a mark ([`ProvenMark`]), by which windows that end before it or
+//! No block is trusted. An earlier run leaves two things: its headers, which are proven again, and judged
+//! again once upstreams have shown newer ones; and a mark ([`ProvenMark`]). Windows that end before the mark or
 //! contradict it are refused.
 
 use alloc::sync::Arc;
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::consensus::{ChainView, Network, WorkStart};
 
-/// Age of a stored head, in seconds, above which its headers are not used: the head of a longer gap is reached faster
-/// by a new window. Two days.
+/// Age of a stored head, in seconds, above which the stored headers are not used: two days. A new window has fewer headers than such a
+/// gap.
 pub(super) const LONGEST_PAUSE: u64 = 172_800;
 
 /// The mark of a chain, with the work of its newest `headers`.
@@ -29,8 +29,9 @@ fn mark_of(view: &ChainView, headers: u64) -> Option<ProvenMark> {
 }
 
 impl HeaderSync {
-    /// A machine that starts by window: as [`Self::by_work`], but its headers can be stored, it asks for fewer of them
-    /// before the first answer if [`Self::judge_windows_by`] is called, and for uncles only after it.
+    /// A machine that starts by window. It differs from [`Self::by_work`] in three points: its headers can be stored; if
+    /// [`Self::judge_windows_by`] is called, it needs fewer headers before the first answer; and it requests uncles only after the
+    /// head was reached.
     pub fn by_window(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
         let mut sync = Self::by_work(network, work, upstreams, options);
         if let ChainStart::Elected { rule, .. } = &mut sync.start {
@@ -40,7 +41,7 @@ impl HeaderSync {
         sync
     }
 
-    /// Judges windows by dated work from now on. To be called before anything else is done.
+    /// Judges windows by dated work from now on. To be called before any other method. Does nothing in other starts.
     pub fn judge_windows_by(&mut self, dated: Arc<dyn WindowJudge>) {
         if let ChainStart::Elected { rule, .. } = &mut self.start {
             rule.dated = Some(dated).filter(|_| rule.is_window);
@@ -52,8 +53,8 @@ impl HeaderSync {
         self.start.rule().is_some_and(|rule| rule.is_window)
     }
 
-    /// Takes over what an earlier run recorded, before its pages are restored. Returns whether the pages are of use: not
-    /// if they end too long ago. `now` is the wall clock in seconds since 1970.
+    /// Takes over the record of an earlier run, before its pages are restored. Returns whether to restore the pages, which must not
+    /// end too long ago. `now` is the wall clock in seconds since 1970.
     pub fn resume_window(&mut self, record: &WindowRecord, now: u64) -> bool {
         let ChainStart::Elected { rule, .. } = &mut self.start else { return false };
         if !rule.is_window {
@@ -70,23 +71,23 @@ impl HeaderSync {
         let rule = self.start.rule().filter(|rule| rule.is_window)?;
         let view = self.followed.chain.as_ref().filter(|_| self.is_proven())?.view();
         let own = mark_of(view, rule.short())?;
+        // The mark with the newer head stays.
         let mark = rule.mark.filter(|earlier| earlier.time > own.time).unwrap_or(own);
         Some(WindowRecord { base: self.followed.checkpoint, lowest: view.lowest(), mark })
     }
 
-    /// Whether the chain does not have the block that an earlier run proved, so that nothing shows that it continues from
-    /// there.
+    /// Whether the chain lacks the block of an earlier run's mark, so that it is not shown to continue the chain of that run.
     pub fn is_separate(&self) -> bool {
         let mark = self.start.rule().and_then(|rule| rule.mark);
         let has = |view: &ChainView, mark: ProvenMark| view.is_canonical(mark.number, &mark.hash);
         mark.is_some_and(|mark| !self.chain().is_some_and(|chain| has(chain.view(), mark)))
     }
 
-    /// Notes whether a chain that starts at a trusted block contains the window's base. If it does, the window counts as
-    /// started at that block. `trusted` must be one that answers may rest on. Returns whether it contains the base.
+    /// Notes whether `trusted`, a chain that starts at a trusted block and from which answers may be given, contains the window's
+    /// base. If it does, the window counts as started at that block. Returns whether it does.
     pub fn confirm_window(&mut self, trusted: &ChainView) -> bool {
         let base = self.followed.checkpoint;
-        // Without this work, headers of an earlier run are not proven down to the trusted block.
+        // The work of the base is known once the headers of an earlier run are proven down to the trusted block.
         let is_proven = trusted.unproven().is_none() && trusted.base().work.is_some();
         let is_linked = is_proven && self.is_synced() && trusted.is_canonical(base.number, &base.hash);
         if is_linked {
@@ -95,7 +96,7 @@ impl HeaderSync {
         is_linked
     }
 
-    /// Whether the chain is one that answers rest on.
+    /// Whether answers are given from the chain.
     fn is_proven(&self) -> bool {
         self.followed.synced_once
             && !self.store.on_probation
@@ -103,7 +104,7 @@ impl HeaderSync {
             && self.low_dated_work().is_none()
     }
 
-    /// Judges restored headers, once upstreams have shown what is newer. If they do not do, a window is elected anew.
+    /// Judges restored headers, once upstreams have shown the newer ones. If they are refused, a new window is elected.
     pub(super) fn judge_restored(&mut self) {
         if !self.store.on_probation || !self.followed.synced_once {
             return;
@@ -118,7 +119,7 @@ impl HeaderSync {
         }
     }
 
-    /// Forgets what was restored, and the requests in progress, which belong to it.
+    /// Drops the restored headers, and the requests in progress, which belong to them.
     pub(super) fn start_again(&mut self) {
         self.forget();
         (self.followed.synced_once, self.store.resumed) = (false, None);

@@ -1,4 +1,4 @@
-//! Work that another chain dates.
+//! The interface for judging a start by window by another chain, such as Bitcoin's, which dates the work of its headers.
 
 use alloc::string::String;
 use core::fmt;
@@ -14,7 +14,7 @@ use crate::{
 /// Calls take some milliseconds at most. Headers that were restored and are not proven yet ([`ChainView::unproven`]) must
 /// not count.
 pub trait WindowJudge: fmt::Debug + Send + Sync {
-    /// Judges the headers above a chain's base. `bitcoin` is what the host feeds of Bitcoin
+    /// Judges the headers above a chain's base. `bitcoin` is the Bitcoin chain that the client follows
     /// ([`HeaderSync::follow_bitcoin`](super::HeaderSync::follow_bitcoin)).
     fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict;
 
@@ -28,12 +28,12 @@ pub trait WindowJudge: fmt::Debug + Send + Sync {
 /// The verdict of dated work on a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WindowVerdict {
-    /// The headers show enough dated work, which is this much.
+    /// The headers show enough dated work: this much.
     Enough(U256),
-    /// The headers do not show it, for this reason, in words.
+    /// The headers show too little dated work; the text says why.
     Refused(String),
-    /// The other chain is being fetched: ask again later. Nothing is answered meanwhile, so this must end soon.
+    /// The other chain is being fetched: judge again later. The client gives no answers meanwhile, so this must end soon.
     Wait,
-    /// There is no other chain to date by: the network's own numbers judge.
+    /// There is no other chain that dates the work: the network's built-in numbers decide.
     Unavailable,
 }

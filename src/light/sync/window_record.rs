@@ -1,4 +1,5 @@
-//! The record of a start by window that a host stores beside its headers.
+//! The record of a start by window, which a host stores beside the headers: the block at which the window starts, and the mark
+//! that later runs must not contradict.
 
 use alloc::vec::Vec;
 
@@ -16,19 +17,20 @@ use crate::{
 /// Version of the bytes of a [`WindowRecord`].
 const VERSION: u64 = 2;
 
-/// Bytes of the hash of a record that follow it. They find accidents: with another mark, honest windows would be refused.
+/// Bytes of the checksum behind a record, the first ones of its hash. It finds accidental damage: with a wrong mark, honest windows
+/// would be refused.
 const CHECKSUM_LEN: usize = 8;
 
-/// Room for the bytes of a [`WindowRecord`].
+/// Most bytes of a [`WindowRecord`]: the capacity that is allocated for one.
 const MOST_BYTES: usize = 168;
 
 /// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
 pub(super) const MARK_DEPTH: u64 = 120;
 
-/// The name of the fields in errors, which are not shown.
+/// The name of the fields in decoding errors, which are not shown: [`WindowRecordError`] replaces them.
 const FIELD: &str = "window";
 
-/// The newest chain that a run has proven, in four numbers.
+/// The mark of the newest chain that a run has proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProvenMark {
     /// Number of a final block of the chain.
@@ -37,7 +39,7 @@ pub struct ProvenMark {
     pub hash: B256,
     /// Time of the chain's head, in seconds since 1970.
     pub time: u64,
-    /// Proven work of the newest headers of the chain: of those of 12 hours.
+    /// Proven work of the newest headers of the chain, as many as a short window has: those of 12 hours on mainnet.
     pub work: U256,
 }
 
@@ -58,8 +60,8 @@ pub struct WindowRecord {
 pub struct WindowRecordError;
 
 impl WindowRecord {
-    /// The record as bytes: the RLP list of version, base, lowest number, number of the mark and time, then of the hashes of
-    /// base and mark and the work; and the first bytes of its hash.
+    /// The record as bytes: the RLP list of version, number of the base, lowest number, number and time of the mark, hash of the base,
+    /// hash of the mark, and work; then the checksum.
     pub fn encode(&self) -> Vec<u8> {
         let Self { base, lowest, mark } = self;
         let mut list = ListBuf::with_capacity(MOST_BYTES);
@@ -70,7 +72,7 @@ impl WindowRecord {
             put_str(list.items(), hash.as_slice());
         }
         put_u256(list.items(), &mark.work);
-        summed(list.into_list())
+        with_checksum(list.into_list())
     }
 
     /// Reads what [`Self::encode`] wrote.
@@ -106,7 +108,7 @@ impl WindowRecord {
 }
 
 /// Puts the checksum behind the list of a record.
-fn summed(mut list: Vec<u8>) -> Vec<u8> {
+fn with_checksum(mut list: Vec<u8>) -> Vec<u8> {
     let sum = keccak256(&list);
     list.extend(sum.iter().take(CHECKSUM_LEN));
     list
@@ -134,13 +136,13 @@ mod tests {
             assert_eq!(WindowRecord::decode(&damaged), Err(WindowRecordError), "byte {at}");
         }
         let list = &bytes[..bytes.len() - CHECKSUM_LEN];
-        assert_eq!(summed(list.to_vec()), bytes);
+        assert_eq!(with_checksum(list.to_vec()), bytes);
         let longer = [list, &[0]].concat();
         let item_more = list_of([&list[2..], &[0]]);
         // The version follows the header of the list.
         let other = [&list[..2], &[1], &list[3..]].concat();
         let above = WindowRecord { lowest: 9_001, ..record }.encode();
-        for wrong in [summed(longer), summed(item_more), summed(other), above] {
+        for wrong in [with_checksum(longer), with_checksum(item_more), with_checksum(other), above] {
             assert_eq!(WindowRecord::decode(&wrong), Err(WindowRecordError));
         }
     }
