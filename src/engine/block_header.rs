@@ -40,8 +40,8 @@ impl BlockHeader {
         self
     }
 
-    /// Whether the header's merged-mining fields may be shown, see [`VerifiedHeader::shows_work`]. Those of the pending block may:
-    /// it is not mined, so they are empty.
+    /// Whether the header's merged-mining fields may be shown, see [`VerifiedHeader::shows_work`]. The fields of the pending block are
+    /// empty, because it is not mined, and may always be shown.
     pub fn shows_work(&self, network: &Network) -> bool {
         self.verified().is_none_or(|header| header.shows_work(network))
     }

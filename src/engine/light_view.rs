@@ -1,4 +1,4 @@
-//! The view of a light client: the verified header chain and the facts proven so far. What a look-up misses is returned as missing
+//! The view of a light client: the verified header chain and the facts proven so far. A look-up that needs more returns the missing
 //! facts, which the host fetches before the handler runs again.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};

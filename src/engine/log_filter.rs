@@ -30,12 +30,12 @@ impl LogFilter {
 
     /// Whether a block with this header's bloom may have a matching log; `false` proves that it has none.
     pub(super) fn may_match(&self, header: &BlockHeader) -> bool {
-        let bloom = &header.logs_bloom;
+        let logs_bloom = &header.logs_bloom;
         let address = self.addresses.is_empty()
-            || self.addresses.iter().any(|address| bloom::may_contain(bloom, address.as_slice()));
+            || self.addresses.iter().any(|address| bloom::may_contain(logs_bloom, address.as_slice()));
         address
             && self.topics.iter().all(|any| {
-                any.is_empty() || any.iter().any(|topic| bloom::may_contain(bloom, topic.as_slice()))
+                any.is_empty() || any.iter().any(|topic| bloom::may_contain(logs_bloom, topic.as_slice()))
             })
     }
 }

@@ -1,6 +1,6 @@
 //! The data that answers are built from: the view of a pinned head that handlers read.
 //!
-//! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Missing`]; the host fetches them,
+//! A handler is a pure function of a [`View`]. Missing facts end the handler with [`Stop::Missing`]; the host fetches them,
 //! the light client proves them, and the handler runs again.
 
 mod block_header;

@@ -123,7 +123,7 @@ pub trait LocalNode: Send {
     /// The present chain, for readers.
     fn snapshot(&self) -> Arc<dyn Snapshot>;
 
-    /// The filters that callers poll. They find blocks, logs and transactions in the events of the chain
+    /// The filters that callers poll, which report blocks, logs and transactions from the events of the chain
     /// ([`View::events`]).
     fn filters(&mut self) -> &mut Filters {
         &mut self.parts_mut().filters

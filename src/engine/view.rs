@@ -1,4 +1,4 @@
-//! What a handler reads: the interface that a light client and an executed chain implement.
+//! The interface that handlers read, which a light client and an executed chain implement.
 
 use alloc::{string::String, vec::Vec};
 

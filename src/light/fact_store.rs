@@ -101,14 +101,14 @@ impl SentTransaction {
 /// is never mined, so without a limit they could fill the memory.
 const MAX_SENT: usize = 256;
 
-/// Most keys remembered for calls to one contract. All of them are requested before the call runs again, so that it takes one
+/// Most keys remembered for calls to one contract. They are requested together before the next call runs, which then takes one
 /// round of requests on a new block.
 const MAX_TOUCHED: usize = 24;
 
 /// Most keys remembered for calls to all contracts together, about 110 bytes each.
 const MAX_TOUCHED_TOGETHER: usize = 4_096;
 
-/// Most entries of one kind in a generation of the cache. Bodies and receipts are the largest, about 100 kB each, and
+/// Most entries of one kind in a generation of the cache ([`FactCache`]). Bodies and receipts are the largest, about 100 kB each, and
 /// [`GENERATION_BYTES`] limits them too.
 const GENERATION_ENTRIES: usize = 512;
 
@@ -132,11 +132,16 @@ const NODE_BYTES: usize = 100;
 /// A crate for LRU caches would not replace this: facts of six kinds share one limit of bytes.
 #[derive(Debug, Clone)]
 pub struct FactCache {
+    /// Approximate limit of each generation in bytes.
     generation_bytes: usize,
+    /// The generation that takes new facts.
     young: FactStore,
+    /// The generation before.
     old: FactStore,
     call_cache: CallCache,
+    /// State keys that calls to contracts have read, oldest first.
     touched: Vec<TouchedKey>,
+    /// Transactions that this client passed on to upstreams, oldest first.
     sent: Vec<SentTransaction>,
 }
 

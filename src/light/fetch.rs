@@ -39,7 +39,7 @@ pub struct Fetch {
     absent: Option<FactStore>,
     /// A fault of the present upstream, which is reported unless the upstream proves the fact in another form.
     doubt: Option<Observation>,
-    /// Missing responses about data that only a caller says exists. They are reported as faults if another upstream proves the data.
+    /// Missing responses about data that only a caller says exists, which count as faults if another upstream proves the data.
     silent: Vec<Observation>,
     /// The failed attempts at earlier upstreams.
     failures: Vec<AttemptFailure>,

@@ -10,7 +10,7 @@ const FIRST: u64 = 100_000;
 const LEAST: u64 = 10_000;
 const MOST: u64 = 2_000_000;
 
-/// Points that each round of requests adds to the budget. With [`COST`], at most a tenth of all rounds is sent twice in vain.
+/// Points that each round of requests adds to the budget. With [`COST`], at most a tenth of all rounds is sent twice without gain.
 const EARNED: u32 = 100;
 /// Points that a second round costs.
 const COST: u32 = 1_000;

@@ -312,12 +312,12 @@ impl PinnedHead {
         present.or_else(|| self.config.upstreams.get(upstream).map(String::as_str))
     }
 
-    /// For each upstream, how many sources have filled its place before the present one.
+    /// For each upstream, how many sources have been this upstream before the present one.
     pub fn source_generations(&self) -> Vec<u64> {
         self.states.iter().map(|state| state.turn).collect()
     }
 
-    /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.
+    /// Whether an upstream is resting after a failure. A resting upstream is still asked if no other can prove a fact.
     pub fn rests(&self, upstream: usize) -> bool {
         self.states.get(upstream).is_some_and(|state| state.resting.is_some())
     }

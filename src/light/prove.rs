@@ -553,8 +553,8 @@ pub(super) fn account_proof(
 /// call of 10 million gas can read some 50,000 cells; calls of real contracts read less than a hundred.
 pub const MAX_WITNESS_TEXT: usize = 32 * 1024 * 1024;
 
-/// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete, which the run
-/// shows: what it misses is requested then.
+/// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete: data that the run
+/// misses is requested afterwards.
 fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if is_null(raw) {
         return Err(Cause::Withheld);

@@ -1,7 +1,7 @@
 //! The blocks whose lists of uncles are still to be fetched, from any upstream (`sync/uncles.rs`). A list that has arrived waits only
 //! for lists of its block's own ancestors: a list that an upstream withholds, or is slow to supply, delays no other branch.
 //!
-//! The backlog gives up a list that no upstream can supply now, so that younger blocks do not wait for the list. It is
+//! The backlog gives up a list that no upstream can supply now, so that younger blocks do not wait for the list. Such a list is
 //! requested again from each upstream that joins later or later reaches the block's height, because clients that have
 //! seen the same lists must have the same head. An upstream that has no list and has not shown the block may be behind
 //! or on another branch, and is asked again once it shows the block. An upstream that has shown the block is asked again

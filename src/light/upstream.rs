@@ -29,7 +29,7 @@ pub type UpstreamResponse = Result<Box<RawValue>, RequestFailure>;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum RequestFailure {
-    /// The upstream responded with an error object. Its text is cut to [`MAX_ERROR_TEXT`].
+    /// The upstream responded with an error object. The text is cut to [`MAX_ERROR_TEXT`].
     #[error("upstream error {code}: {message}")]
     Rpc { code: i64, message: String },
     /// The upstream ran code that reverted, and gives the code's output. Only the host's own node is asked to run code.

@@ -113,7 +113,7 @@ impl fmt::Display for FactFailure {
 pub struct AttemptFailure {
     /// The number of the upstream that was asked.
     pub upstream: usize,
-    /// The upstream's name as the caller may know it; empty if only one upstream was asked.
+    /// The upstream's name as the caller may know it; empty if the failure is not that of one upstream.
     pub name: String,
     /// The JSON-RPC method that was called.
     pub method: &'static str,

@@ -60,7 +60,7 @@ pub(super) struct WorkFloor {
     promised: Option<U256>,
     /// The stretch that [`Self::low`] returns.
     low: Option<LowWork>,
-    /// Whether the oldest low stretch is kept for good, instead of the newest one of the last day.
+    /// Whether the oldest low stretch is kept forever, instead of the newest one of the last day.
     keeps_oldest: bool,
     /// The highest header whose work was not proven at the last look, and the work that headers state up to it.
     unproven: Option<(u64, U256)>,
@@ -79,7 +79,7 @@ impl WorkFloor {
         }
     }
 
-    /// Keeps the oldest low stretch of the chain for good. A start by work is refused for any low stretch, however old. If the newest
+    /// Keeps the oldest low stretch of the chain forever. A start by work is refused for any low stretch, however old. If the newest
     /// one were kept, a branch that replaces its headers would hide the older ones.
     pub(super) fn keep_oldest(&mut self) {
         self.keeps_oldest = true;

@@ -1,8 +1,8 @@
-//! Reports of a filter of an executed chain: the chain's own events since the last poll. What comes and goes between
-//! two polls is reported too.
+//! Reports of a filter of an executed chain: the chain's own events since the last poll. A block that joins and leaves the chain
+//! between two polls is reported too.
 //!
 //! Each function returns as much as one answer can carry, and sets `next` to the number of the first event that is left for the
-//! next poll. It returns `None` if the chain has already dropped events that were not reported.
+//! next poll. `None` means that the chain has already dropped events that were not reported.
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ const MAX_HEADS: usize = 1_000;
 /// Most hashes of one poll: 69 bytes of JSON each, 7 MB together.
 const MAX_HASHES: usize = 100_000;
 
-/// Passes the events from `*next` on to `take`, until `take` returns `false` because the answer is full. That event is the next one.
+/// Passes the events from `*next` on to `take`, until `take` returns `false` because the answer is full. The next poll begins with that event.
 fn pass(next: &mut u64, events: &Events, mut take: impl FnMut(&ChainEvent) -> bool) -> Option<()> {
     for (number, event) in events.since(*next)? {
         *next = number;

@@ -23,12 +23,12 @@ use crate::local::EventBlock;
 #[cfg(feature = "light")]
 pub const MAX_PENDING: usize = 10_000;
 
-/// What kind of poll this is.
+/// The kind of a poll.
 #[derive(Clone, Copy)]
 pub(super) struct PollMode {
     /// Whether this is the first poll of a filter, which reports the whole range of a log filter.
     pub(super) is_first: bool,
-    /// Whether the host polls a subscription. Its caller cannot ask for a smaller range, so that a poll reports as much as fits.
+    /// Whether the host polls a subscription. The subscriber cannot ask for a smaller range, so a poll reports as much as fits.
     #[cfg(feature = "light")]
     pub(super) is_subscription: bool,
 }

@@ -10,8 +10,8 @@ use crate::types::Asker;
 /// Most filters and subscriptions that are kept. On a light client each takes some 16 KiB for the blocks that it remembers, so
 /// that this many reach the limit of bytes.
 pub const MAX_FILTERS: usize = 4_096;
-/// Most bytes of all filters and subscriptions, approximately. It bounds the memory that callers make the process take with
-/// filters that remember logs or wait with pending transactions.
+/// Most bytes of all filters and subscriptions, approximately. The limit bounds the memory of filters that remember many logs or
+/// pending transactions.
 const MAX_FILTER_BYTES: usize = 64 << 20;
 /// The web pages of one caller together have at most 1/`PAGES_PART` of the filters and of their bytes: any page that the
 /// operator opens in a browser has the operator's address.
@@ -83,8 +83,9 @@ pub(super) fn make_room(
     }
 }
 
-/// The asker that has to lose a filter, and the limit that is exceeded; `None` if all limits hold. It is the asker with the most
-/// bytes: of a caller, the page with the most, and its programs only if it has no page. Among equals it is `newcomer`.
+/// The asker that has to lose a filter, and the limit that is exceeded; `None` if all limits hold. The caller
+/// with the most bytes loses; of its askers, the page with the most, and its programs only if none of its pages has a filter. Among
+/// equals `newcomer` loses.
 fn loser(sums: &BTreeMap<Asker, FilterUsage>, newcomer: Asker) -> Option<(Asker, FilterLimit)> {
     let (mut all, mut pages, mut callers) = (FilterUsage::default(), BTreeMap::new(), BTreeMap::new());
     for (asker, sum) in sums {

@@ -17,7 +17,7 @@ use crate::{
 /// as removed.
 pub const TRAIL: usize = 256;
 /// Number of reported logs that a filter remembers, so that they can be reported as removed even if the host no longer has
-/// their blocks. It bounds the memory of a filter to about a megabyte, if the logs have little data.
+/// their blocks: about a megabyte, if the logs have little data.
 pub const MAX_TOLD_LOGS: usize = 4_096;
 /// Approximate bytes of a remembered log without its data.
 const LOG_BYTES: usize = 256;
@@ -27,7 +27,7 @@ const LOG_BYTES: usize = 256;
 pub struct ReportedBlock {
     /// The block.
     pub block: BlockRef,
-    /// Its logs that were reported.
+    /// The logs of the block that were reported.
     pub logs: Vec<FoundLog>,
 }
 

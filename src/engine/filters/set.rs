@@ -100,7 +100,7 @@ impl Filters {
         self.add(spec, view, now, false)
     }
 
-    /// As [`Self::install`], for a subscription. It reports only later events, whatever the start of its range.
+    /// As [`Self::install`], for a subscription. A subscription reports only later events, so the range of the spec is ignored.
     ///
     /// # Errors
     /// As the look-ups of the view.

@@ -17,7 +17,7 @@ pub const MAX_SERVED_COINBASE: usize = 32 * 1024;
 #[derive(Debug, Clone, Default)]
 pub struct Coinbases(Vec<KeptCoinbase>);
 
-/// What is kept of the coinbase of one Bitcoin block.
+/// The coinbase of one Bitcoin block, without the parts that are not needed.
 #[derive(Debug, Clone)]
 struct KeptCoinbase {
     /// Height of the Bitcoin block.

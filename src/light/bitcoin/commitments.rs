@@ -40,7 +40,7 @@ struct Commitment {
     bitcoin: B256,
     /// The highest Rootstock block of the chain that the Bitcoin block supports: the header that it commits to, or the parent of
     /// the uncle that it commits to.
-    behind: u64,
+    supported: u64,
     /// The canonical block that shows the header or lists the uncle, by number and hash.
     shown: (u64, B256),
 }
@@ -86,7 +86,7 @@ impl Commitments {
         Self { from, ..Self::default() }
     }
 
-    /// Follows the Rootstock chain. Call it after it has changed or uncles were proven.
+    /// Follows the Rootstock chain. Call this after that chain has changed or uncles were proven.
     pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
         self.drop_removed(view);
         let filter = BitcoinWorkFilter::of(bitcoin);
@@ -150,12 +150,14 @@ impl Commitments {
         self.awaited.len()
     }
 
+    /// Adds the commitments to uncles. One supports the uncle's parent, which is on the chain.
     fn add_uncles(&mut self, uncles: &VerifiedUncles, shown: (u64, B256), filter: &BitcoinWorkFilter) {
         for uncle in uncles.headers() {
             self.add(filter.commitment(uncle, uncle.number.saturating_sub(1), shown));
         }
     }
 
+    /// Adds a commitment, if there is one, and drops the oldest beyond the limit.
     fn add(&mut self, commitment: Option<Commitment>) {
         self.found.extend(commitment);
         while self.found.len() > MAX_COMMITMENTS {
@@ -168,10 +170,10 @@ impl Commitments {
     #[must_use]
     pub fn heights(&self, bitcoin: &BitcoinChain, top: u32, number: u64) -> BTreeMap<u32, u64> {
         let mut heights = BTreeMap::new();
-        for commitment in self.found.iter().filter(|commitment| commitment.behind >= number) {
+        for commitment in self.found.iter().filter(|commitment| commitment.supported >= number) {
             if let Some(height) = bitcoin.height_of(&commitment.bitcoin).filter(|height| *height <= top) {
-                let behind = heights.entry(height).or_insert(commitment.behind);
-                *behind = commitment.behind.max(*behind);
+                let supported = heights.entry(height).or_insert(commitment.supported);
+                *supported = commitment.supported.max(*supported);
             }
         }
         heights
@@ -181,9 +183,9 @@ impl Commitments {
     /// supports; the lowest number first.
     #[must_use]
     pub fn behind(&self, bitcoin: &BitcoinChain, top: u32) -> Vec<u64> {
-        let mut behind = Vec::new();
-        self.heights(bitcoin, top, 0).into_values().for_each(|number| insert_sorted(&mut behind, number));
-        behind
+        let mut supported = Vec::new();
+        self.heights(bitcoin, top, 0).into_values().for_each(|number| insert_sorted(&mut supported, number));
+        supported
     }
 
     /// Counts the newest Bitcoin blocks below the height `tip`, whose block does not count because it has no block on top.
@@ -210,11 +212,11 @@ impl BitcoinWorkFilter {
     }
 
     /// The commitment of the Bitcoin header in a Rootstock header's proof, if that can be a block of the Bitcoin chain.
-    fn commitment(&self, header: &Header, behind: u64, shown: (u64, B256)) -> Option<Commitment> {
+    fn commitment(&self, header: &Header, supported: u64, shown: (u64, B256)) -> Option<Commitment> {
         let bitcoin = BitcoinHeader::first_of(&header.bitcoin_header)?.hash();
-        // A hash shows the work 2^256 / hash. That is too little exactly if the product does not fit into 256 bits.
+        // A hash shows the work 2^256 / hash, which is too little exactly if the product does not fit into 256 bits.
         let (_, too_large) = hash_number(&bitcoin).overflowing_mul(self.least_work);
-        (!too_large).then_some(Commitment { bitcoin, behind, shown })
+        (!too_large).then_some(Commitment { bitcoin, supported, shown })
     }
 }
 
@@ -224,10 +226,10 @@ mod tests {
     use super::*;
 
     fn with(found: &[(B256, u64)]) -> Commitments {
-        let found = found.iter().map(|(bitcoin, behind)| Commitment {
+        let found = found.iter().map(|(bitcoin, supported)| Commitment {
             bitcoin: *bitcoin,
-            behind: *behind,
-            shown: (*behind, B256::ZERO),
+            supported: *supported,
+            shown: (*supported, B256::ZERO),
         });
         Commitments { found: found.collect(), ..Commitments::default() }
     }
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn blocks_are_found_by_how_often_they_are_committed_to() {
         let chain = bitcoin(LOWEST + 100);
-        // An uncle's parent may be below what an earlier Bitcoin block stands behind.
+        // An uncle's parent may be below the Rootstock block that an earlier Bitcoin block supports.
         let found = [
             (hash(LOWEST + 50), 7),
             (hash(LOWEST + 51), 20),

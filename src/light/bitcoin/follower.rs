@@ -22,7 +22,7 @@ use crate::types::B256;
 /// Rootstock headers below the head that are judged at first: three days at a header every 30 seconds, more than the two days
 /// of Bitcoin's newest [`COUNTED_BLOCKS`].
 const JUDGED_HEADERS: u64 = COUNTED_BLOCKS as u64 * 30;
-/// Seconds after which a report is made anew although neither chain has changed: uncles may have been proven meanwhile, and the
+/// Seconds after which a new report is made although neither chain has changed: uncles may have been proven meanwhile, and the
 /// age of Bitcoin's tip is judged too.
 const REPORT_AGE: u64 = 30;
 /// The first block number of a judge that has no chain to judge yet: above all blocks.

@@ -64,7 +64,7 @@ impl HiddenBranch {
 }
 
 /// Where a branch left the chain that more of the newest Bitcoin blocks name than name the chain. Both numbers of blocks in
-/// [`JUDGED_TAGS`](super::JUDGED_TAGS) are tried, the greater one first. That the tags are not accepted is not enough for this
+/// [`JUDGED_TAGS`](super::JUDGED_TAGS) are tried, the greater one first. Tags that are not accepted are not enough for this
 /// verdict: a pool with a fifth of Bitcoin's blocks can write made-up tags into all of them, which do not agree.
 pub(super) fn contested(report: &TagReport, chain: &impl ShownChain) -> Option<BranchRange> {
     report.counts.iter().rev().find_map(|counts| {

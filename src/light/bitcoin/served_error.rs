@@ -17,7 +17,7 @@ pub enum ServedBitcoinError {
     Form,
     #[error(transparent)]
     Packed(#[from] PackedHeadersError),
-    /// The list does not have the required structure.
+    /// The RLP list of coinbases does not have the required structure.
     #[error(transparent)]
     Rlp(#[from] FieldError),
     #[error("Bitcoin's chain: more than {asked} coinbases")]

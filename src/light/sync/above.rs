@@ -31,7 +31,7 @@ impl AskAbove {
         let window = peer.search.window_size(exchange.is_alone());
         let size = window.min(exchange.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
         let most = first.saturating_add(size.saturating_sub(1));
-        // One block more than announced, so that a height announced too low hides nothing.
+        // One block more than announced, in case the upstream has more blocks than it announced.
         let last = announced.saturating_add(1).clamp(first, most);
         let window = HeaderWindow::new(first, last, announced).in_binary(peer.source.may_give_binary());
         Self { window, uncles }
@@ -89,7 +89,7 @@ impl AskAbove {
             return Ok(uncles.or_pause(exchange));
         }
         if exchange.lease_is_over() {
-            // Other upstreams get their lease. This one gets another if it was the fastest.
+            // Another upstream may take the lease now. This upstream takes it again if it was the fastest.
             return Ok(start_over(exchange));
         }
         if exchange.side_branch().is_none() {

@@ -38,7 +38,7 @@ impl HeaderSync {
         let (search, tip) = (&mut peer.bitcoin, self.bitcoin.as_ref().and_then(|follower| follower.tip()));
         let is_due = search.due.is_some_and(|due| due <= self.now.millis);
         if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
-            // What follows our tip, or the stored chain's tip and what follows it, or the height of the upstream's tip.
+            // Headers above our tip, or from the stored chain's tip on, or only the height of the upstream's tip.
             search.asked = Some(match (tip, &self.store.bitcoin.chain) {
                 (Some(tip), _) => BitcoinAsk::headers(tip.height.saturating_add(1)),
                 (None, Some(stored)) => BitcoinAsk::headers(stored.chain().tip().height),

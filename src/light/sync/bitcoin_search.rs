@@ -105,7 +105,7 @@ pub(super) struct BitcoinAsk {
     count: u32,
 }
 
-/// What follows a response.
+/// The decision after a response.
 pub(super) enum NextAsk {
     /// This request is sent next.
     Ask(BitcoinAsk),

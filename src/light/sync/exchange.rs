@@ -177,7 +177,7 @@ impl UpstreamExchange<'_> {
         self.peer.source.record.bad(self.now, request, rule, weight);
     }
 
-    /// Lets the upstream rest for a while, because of a fault. Others may fetch what it was fetching.
+    /// Lets the upstream rest for a while, because of a fault. Other upstreams may take over its open fetches.
     pub(super) fn rest(&mut self, fault: SyncFault) {
         self.followed.release(self.upstream);
         self.drop_lease();

@@ -145,7 +145,7 @@ impl FollowedChain {
         }
     }
 
-    /// Lets other upstreams fetch what this one was fetching.
+    /// Lets other upstreams take over the open fetches of this one.
     pub(super) fn release(&mut self, upstream: usize) {
         self.backlog.release(upstream);
         self.backfill.release(upstream);
@@ -168,7 +168,7 @@ impl FollowedChain {
     }
 
     /// Continues from the chain of an elected proposal. The backfill skips the ancestors that this chain has already, and ancestors
-    /// down to the block `lowest` are fetched in the background. The meter goes on, because the speed of the network is the same.
+    /// down to the block `lowest` are fetched in the background. The meter is not reset, because the speed of the network is the same.
     pub(super) fn adopt(&mut self, elected: Self, options: &SyncOptions, lowest: u64) {
         self.checkpoint = elected.checkpoint;
         (self.backfill, self.backlog) = (Backfill::default(), UncleBacklog::default());

@@ -106,7 +106,7 @@ impl HeaderSync {
     }
 
     /// Makes an upstream due at once, or after the exchange that is under way, because it reports that there are new
-    /// blocks. An upstream that rests after a fault goes on resting.
+    /// blocks. An upstream that rests after a fault continues to rest.
     pub fn hint(&mut self, upstream: usize) {
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         match &mut peer.phase {

@@ -127,8 +127,8 @@ fn start_trial(
 }
 
 impl Trial {
-    /// A trial that starts at the header `base`. It also fetches the backfill: if the proposal wins, these ancestors are not fetched
-    /// again.
+    /// A trial that starts at the header `base`. The trial also fetches the backfill, whose headers are not fetched again if the
+    /// proposal wins.
     fn new(followed: &FollowedChain, base: SealedHeader, options: &SyncOptions) -> Result<Self, SyncFault> {
         let checkpoint = Checkpoint { number: base.number, hash: base.hash(), total_difficulty: None };
         let mut followed = FollowedChain::new(followed.network.clone(), checkpoint, options);

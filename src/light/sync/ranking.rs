@@ -173,7 +173,7 @@ impl HeaderSync {
     }
 
     /// Notes that another source, of this name, is the upstream from now on. The new source starts with an empty
-    /// record; others may fetch what the earlier source was fetching. To be called between two exchanges of the upstream.
+    /// record; others may take over the open fetches of the earlier source. To be called between two exchanges of the upstream.
     pub fn replace(&mut self, upstream: usize, name: String) {
         let Some(mut exchange) = self.exchange(upstream) else { return };
         exchange.followed.release(upstream);

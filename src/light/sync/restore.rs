@@ -168,7 +168,7 @@ impl HeaderSync {
         outcome
     }
 
-    /// The page that [`Self::prove_kept`] reads next.
+    /// The index of the page that [`Self::prove_kept`] reads next.
     pub fn wanted_page(&self) -> Option<u64> {
         self.store.wanted_page(&self.followed)
     }

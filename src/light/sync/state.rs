@@ -17,7 +17,7 @@ use crate::{
     types::B256,
 };
 
-/// The synchronization machine. It owns the header chain.
+/// The synchronization machine, which owns the header chain.
 #[derive(Debug)]
 pub struct HeaderSync {
     pub(super) followed: FollowedChain,

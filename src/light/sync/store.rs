@@ -86,12 +86,12 @@ impl Restoring {
         Self { checkpoint_page: (stretch.first > 0).then_some(checkpoint_page), ..stretch }
     }
 
-    /// The stretch of at most [`START_PAGES`] pages that ends before page `end`. Its base has [`FORK_WINDOW`] headers below it, which
-    /// fork detection data is compared with, unless it is the checkpoint.
+    /// The stretch of at most [`START_PAGES`] pages that ends before page `end`. The base is the checkpoint or, if the stretch
+    /// begins above it, a block with [`FORK_WINDOW`] headers below, which fork detection data is compared with.
     fn ending(checkpoint: &Checkpoint, end: u64, top: Option<(u64, B256)>) -> Self {
         let first = end.saturating_sub(START_PAGES);
-        let above = first_stored(checkpoint).saturating_add(first.saturating_mul(PAGE_HEADERS));
-        let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { checkpoint.number };
+        let lowest = first_stored(checkpoint).saturating_add(first.saturating_mul(PAGE_HEADERS));
+        let base = if first > 0 { lowest.saturating_add(FORK_WINDOW) } else { checkpoint.number };
         let (checkpoint_page, below, chain, window) = (None, Vec::new(), None, None);
         Self { checkpoint_page, first, next: first, end, base, below, chain, top, window }
     }
@@ -112,14 +112,14 @@ impl Restoring {
         Self::ending(&base, 0, None)
     }
 
-    /// The stretch below one that begins with page `first`. It ends at the base of that stretch, which is 449 headers
-    /// above its first page.
+    /// The stretch below one that begins with page `first`. The lower stretch ends at the base `top` of the upper one, which is
+    /// [`FORK_WINDOW`] headers above that page.
     fn below(checkpoint: &Checkpoint, first: u64, top: (u64, B256)) -> Self {
         let end = first.saturating_add(FORK_WINDOW / PAGE_HEADERS).saturating_add(1);
         Self::ending(checkpoint, end, Some(top))
     }
 
-    /// The number of the page to read next, if one is left.
+    /// The index of the page to read next; `None` if all are read.
     pub fn page(&self) -> Option<u64> {
         self.checkpoint_page.or((self.next < self.end).then_some(self.next))
     }
@@ -257,7 +257,7 @@ impl RestoreState {
         Ok(head)
     }
 
-    /// The page that [`Self::prove_some`] reads next.
+    /// The index of the page that [`Self::prove_some`] reads next.
     pub(super) fn wanted_page(&self, followed: &FollowedChain) -> Option<u64> {
         let is_proven = followed.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
         self.background.as_ref().filter(|_| is_proven)?.stretch.page()

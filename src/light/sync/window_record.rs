@@ -17,8 +17,8 @@ use crate::{
 /// Version of the bytes of a [`WindowRecord`].
 const VERSION: u64 = 2;
 
-/// Bytes of the checksum behind a record, the first ones of its hash. It finds accidental damage: with a wrong mark, honest windows
-/// would be refused.
+/// Bytes of the checksum behind a record, the first ones of its hash. The checksum finds accidental damage: with a wrong mark, honest
+/// windows would be refused.
 const CHECKSUM_LEN: usize = 8;
 
 /// Most bytes of a [`WindowRecord`]: the capacity that is allocated for one.
