@@ -174,6 +174,8 @@ impl LightView<'_> {
         }
         let head = &BlockHeader::from(chain.head());
         match given {
+            // The nonce cannot be proven, so the transaction counts as pending. A used nonce says that the transaction was mined
+            // or replaced, perhaps in an older block.
             Some(waiting) if self.is_unused(head, waiting)?.is_none() => self.waiting(head, waiting),
             _ => Err(not_found()),
         }
@@ -182,8 +184,8 @@ impl LightView<'_> {
 
 /// Blocks below the start, which the host's own node shows.
 impl LightView<'_> {
-    /// The header at a height below the start.
-    fn of_own_node(&self, number: u64) -> ViewResult<&VerifiedHeader> {
+    /// The header at a height below the start. Notes that the answer depends on the own node alone.
+    fn own_node_header(&self, number: u64) -> ViewResult<&VerifiedHeader> {
         self.of_own_node.set(true);
         match self.known.header_at(number) {
             Some(header) => Ok(header),
@@ -201,7 +203,7 @@ impl LightView<'_> {
         if self.pinned.trusts_below(block.number) && !self.is_canonical(block) {
             return Err(Stop::Refused(Refusal::OffChain { block, ancestor: number }));
         }
-        self.of_own_node(number).map(|header| Some(header.clone().into()))
+        self.own_node_header(number).map(|header| Some(header.clone().into()))
     }
 }
 
@@ -258,7 +260,7 @@ impl Chain for LightView<'_> {
             return gate::admit(self.pinned, chain, header).map(Some);
         }
         if self.pinned.trusts_below(number) {
-            return self.of_own_node(number).map(|header| Some(header.clone().into()));
+            return self.own_node_header(number).map(|header| Some(header.clone().into()));
         }
         if number < chain.lowest() {
             return Err(Stop::Refused(Refusal::TooOld { number, lowest: chain.lowest() }));
@@ -278,7 +280,7 @@ impl Chain for LightView<'_> {
             }
             Some(Some(header)) if self.pinned.trusts_below(header.number) => {
                 // `is_canonical` compares the block with the canonical one at this height, which is fetched first.
-                self.of_own_node(header.number)?;
+                self.own_node_header(header.number)?;
                 Ok(Some(VerifiedHeader::of_own_node(header.clone()).into()))
             }
             // A header that is known but not connected to the chain yet is missing too.
@@ -403,7 +405,7 @@ impl Chain for LightView<'_> {
         let (number, lowest) = (block.number, chain.lowest());
         let header = match chain.by_number(number) {
             Some(header) if header.hash() == block.hash => header,
-            None if self.pinned.trusts_below(number) => self.of_own_node(number)?,
+            None if self.pinned.trusts_below(number) => self.own_node_header(number)?,
             None if number < lowest => {
                 return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));
             }

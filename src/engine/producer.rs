@@ -26,7 +26,7 @@ pub struct PendingBlock {
     pub receipts: Arc<VerifiedReceipts>,
     /// The uncles that the block lists.
     pub uncles: Arc<VerifiedUncles>,
-    /// The result of executing the block, without receipts: they are in [`Self::receipts`].
+    /// The result of executing the block, without the receipts, which the field `receipts` has.
     pub executed: ExecutedBlock,
 }
 

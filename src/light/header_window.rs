@@ -44,11 +44,12 @@ pub(super) struct HeaderWindow {
 #[derive(Debug)]
 struct HeaderSlot {
     number: u64,
-    /// The form of the next request, from 0 to [`FORMS`].
+    /// The form of the next request; [`FORMS`] once all forms have failed.
     form: usize,
     state: SlotState,
 }
 
+/// Whether a header has arrived.
 #[derive(Debug)]
 enum SlotState {
     /// The header is still to be requested; the cause is that of the most informative failure so far.
@@ -136,6 +137,7 @@ impl HeaderWindow {
                     slot.state = SlotState::Received(FetchedHeader { header, uncles });
                 }
                 None if slot.number > announced => slot.state = SlotState::Unavailable(SyncCause::Missing),
+                // The response ends too early, or has a header of another block: the rest is requested as JSON.
                 _ => return,
             }
         }

@@ -67,6 +67,7 @@ impl PendingUncles {
 
     /// Notes that an upstream did not have the list.
     fn record_miss(&mut self, block: &BlockRef, upstream: usize, shown: ShownHeight<'_>) {
+        // The height of the block, or the one with twice as many blocks on top as the upstream has shown.
         let again = shown(upstream, block, 0)
             .map_or(block.number, |height| height.saturating_add(height.saturating_sub(block.number).max(1)));
         self.tried.retain(|(peer, _)| *peer != upstream);

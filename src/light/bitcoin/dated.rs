@@ -130,7 +130,7 @@ pub struct DatedReport {
     pub lag: Option<u32>,
     /// Length of the longest suffix that could be judged. Below [`MIN_SUFFIX`] nothing was judged.
     pub judged: u32,
-    /// The suffix with the least work in relation to its floor.
+    /// The judged suffix with the least work in relation to its floor.
     pub lowest: Option<DatedSuffix>,
 }
 
@@ -186,7 +186,7 @@ impl DatedWork {
         &mut self.seen
     }
 
-    /// Follows both chains. Call it after either has changed. Headers whose proof of work is not checked have no date.
+    /// Follows both chains. Call this after either chain has changed. Headers whose proof of work is not checked have no date.
     pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
         self.follow_bitcoin(bitcoin);
         let unproven = view.unproven();
@@ -243,7 +243,7 @@ impl DatedWork {
         }
     }
 
-    /// Blocks removed by the deepest reorganisation of the Bitcoin chain of about its last day (144 blocks).
+    /// Number of blocks removed by the deepest reorganisation of the Bitcoin chain's last day (144 blocks up to `tip`).
     #[must_use]
     pub fn reorganisation(&self, tip: u32) -> Option<u32> {
         self.seen.removed(tip)

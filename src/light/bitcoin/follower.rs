@@ -232,7 +232,8 @@ impl BitcoinFollower {
         &self.coinbases
     }
 
-    /// Heights of the blocks whose coinbases are missing, newest first, among the [`Self::judged_heights`].
+    /// Heights of the blocks whose coinbases are missing, newest first: of those whose tags are judged, or would be judged if a rival
+    /// branch were known.
     #[must_use]
     pub fn missing_coinbases(&self) -> Vec<u32> {
         let (lowest, top) = self.judged_heights().into_inner();
@@ -277,6 +278,7 @@ impl BitcoinFollower {
         })
     }
 
+    /// The basis of a report that would be made now.
     fn basis(&self, view: &ChainView) -> ReportBasis {
         ReportBasis { head: view.head().hash(), changes: self.changes }
     }

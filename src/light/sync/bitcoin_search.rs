@@ -27,7 +27,7 @@ use crate::{
 /// Pause between two requests for an upstream's newer Bitcoin headers, in milliseconds: Bitcoin has a block every ten minutes.
 const POLL: u64 = 60_000;
 
-/// Pause after an upstream has said that it has no Bitcoin chain, in milliseconds. It may be a Rootlight that follows one later.
+/// Pause after an upstream has said that it has no Bitcoin chain, in milliseconds. A Rootlight may follow one later.
 const LATER: u64 = 10 * POLL;
 
 /// Most headers that are collected before a chain is made of them: at most 4,031 are needed, and those of blocks that were found
@@ -126,6 +126,7 @@ impl BitcoinAsk {
         Self { tags: false, from, count: MAX_SERVED_HEADERS }
     }
 
+    /// Requests the coinbases of `count` blocks from a height on.
     const fn coinbases(from: u32, count: u32) -> Self {
         Self { tags: true, from, count }
     }
@@ -187,7 +188,7 @@ impl BitcoinSearch {
             if is_full && begun.headers.len() <= MOST_BEGUN {
                 return NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(MAX_SERVED_HEADERS)));
             }
-            return self.begin(follower, stored, network, now);
+            return self.make_chain(follower, stored, network, now);
         }
         if follower.tip().is_none() {
             // The request was for the stored tip and what follows it.
@@ -211,7 +212,7 @@ impl BitcoinSearch {
     /// Takes the heights between which the upstream has headers, and chooses where a chain begins. `built_in` is the height of the
     /// network's checkpoint.
     fn take_tip(&mut self, built_in: u32, lowest: u32, tip: u32) -> NextAsk {
-        let first = first_of(built_in, tip);
+        let first = first_height(built_in, tip);
         if lowest > first || first > tip {
             // The upstream has no headers, or not all of those that are needed.
             return NextAsk::Pause;
@@ -226,7 +227,7 @@ impl BitcoinSearch {
     }
 
     /// Makes a chain of the collected headers, and follows it if it is heavier.
-    fn begin(
+    fn make_chain(
         &mut self,
         follower: &mut Arc<BitcoinFollower>,
         stored: &mut StoredBitcoin,
@@ -309,7 +310,7 @@ impl BitcoinSearch {
 
 /// The height from which a client without a header requests headers: the start of a period, from which 2,016 to 4,031 headers lead to
 /// the tip, or fewer if the built-in block is nearer. The built-in block is the last one of a period.
-fn first_of(built_in: u32, tip: u32) -> u32 {
+fn first_height(built_in: u32, tip: u32) -> u32 {
     let above_built_in = tip.saturating_sub(built_in).saturating_sub(PERIOD);
     built_in.saturating_add(above_built_in).saturating_sub(above_built_in % PERIOD).saturating_add(1)
 }

@@ -3,8 +3,9 @@
 //! Each upstream proposes a block to start at, some thousand below its head, and shows the headers above. These headers
 //! are checked by every header rule in a chain of their own ([`Trial`]), as above a checkpoint. The proposed block's own work is
 //! not counted.
-//! Its difficulty must be at least the network's built-in minimum. In every stretch of 2, 6 and 24 hours up to the
-//! host's present time, the headers above it must show the configured percentage of the work expected at that minimum
+//!
+//! The difficulty of the proposed block must be at least the network's built-in minimum. In every stretch of 2, 6 and 24 hours up to
+//! the host's present time, the headers above the block must show the configured percentage of the work expected at that minimum
 //! difficulty, without long gaps. Proposals are compared by the proven work of these headers. To make up a chain from
 //! the proposed block on, an attacker must spend the work of all its headers; to win against an honest upstream, more
 //! than honest miners spent on their newest headers.
@@ -30,7 +31,8 @@ use crate::{
     },
 };
 
-/// Longest wait for further proposals once there is one, in milliseconds.
+/// Longest wait for further proposals once one is judged, in milliseconds: without it, an upstream that makes progress very slowly could
+/// delay the start forever.
 const LONGEST_WAIT: u64 = 300_000;
 
 impl HeaderSync {
@@ -56,13 +58,14 @@ impl HeaderSync {
         if !proposals.iter().any(|proposal| matches!(proposal.stage, ProposalStage::Judged(_))) {
             return;
         }
+        // `since` is when the first proposal was judged.
         let (now, since) = (self.now.millis, *self.leases.first_end.get_or_insert(self.now.millis));
         let awaits = |(peer, proposal): (&SyncPeer, &Proposal)| match &proposal.stage {
             ProposalStage::Judged(_) => false,
             ProposalStage::Height if peer.is_resting() => false,
             _ => {
-                let patience = since.max(proposal.last_progress).saturating_add(PATIENCE);
-                now <= patience && now <= since.saturating_add(LONGEST_WAIT)
+                let deadline = since.max(proposal.last_progress).saturating_add(PATIENCE);
+                now <= deadline && now <= since.saturating_add(LONGEST_WAIT)
             }
         };
         let is_awaited = self.peers.iter().zip(proposals).any(awaits);
@@ -117,6 +120,7 @@ impl HeaderSync {
         } else if self.is_heavier(&trial) {
             self.adopt(trial);
         } else if let Some(mut exchange) = self.exchange(upstream) {
+            // The upstream follows a lighter chain, so it is of no use for the present one.
             return exchange.rest(SyncFault { number, cause: SyncCause::Unlinked });
         }
         if let Some(peer) = self.peers.get_mut(upstream) {

@@ -66,7 +66,7 @@ impl FollowedChain {
         self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
     }
 
-    /// The height of a header that is not on the heaviest chain; `None` if it is, or is not known.
+    /// The height of a header that is not on the heaviest chain; `None` for a header that is, or that the chain does not have.
     pub(super) fn side_branch(&self, hash: Option<B256>) -> Option<u64> {
         let (hash, view) = (hash?, self.chain.as_ref()?.view());
         let number = view.by_hash(&hash)?.number;

@@ -36,7 +36,7 @@ pub(super) struct Judge<'a> {
 
 impl ElectionRule {
     /// Number of headers of a short window, which suffices if their work is dated.
-    pub(super) fn short(&self) -> u64 {
+    pub(super) fn short_window(&self) -> u64 {
         self.work.headers / DATED_SHARE
     }
 
@@ -57,7 +57,7 @@ impl ElectionRule {
             (_, Some(Enough(_))) => return false,
             _ => {}
         }
-        let headers = if self.dated.is_some() { self.short() } else { self.work.headers };
+        let headers = if self.dated.is_some() { self.short_window() } else { self.work.headers };
         let works = recent_work(one, headers).zip(recent_work(other, headers));
         works.is_some_and(|(one, other)| one > other)
     }
@@ -67,7 +67,7 @@ impl Judge<'_> {
     /// Number of headers that are needed above the block at which a chain starts.
     pub(super) fn headers(&self) -> u64 {
         match &self.rule.dated {
-            Some(_) if !self.undated => self.rule.short(),
+            Some(_) if !self.undated => self.rule.short_window(),
             _ => self.rule.work.headers,
         }
     }
@@ -153,10 +153,10 @@ impl Judge<'_> {
     fn agrees_with_mark(&self, view: &ChainView) -> Result<(), String> {
         let Some(mark) = &self.rule.mark else { return Ok(()) };
         let (number, time) = (mark.number, mark.time);
-        let behind = time.saturating_sub(self.now.unix);
-        if behind > LONGEST_GAP {
+        let clock_lag = time.saturating_sub(self.now.unix);
+        if clock_lag > LONGEST_GAP {
             return Err(format!(
-                "this computer's clock is {behind} s behind the head that an earlier run proved above block {number}; \
+                "this computer's clock is {clock_lag} s behind the head that an earlier run proved above block {number}; \
                  if that run's clock was wrong, remove the stored headers"
             ));
         }
@@ -168,10 +168,11 @@ impl Judge<'_> {
                 head.number
             ));
         }
-        let Some(grown) = head.number.checked_sub(number).filter(|_| view.hash_at(number).is_none()) else {
+        let Some(above_mark) = head.number.checked_sub(number).filter(|_| view.hash_at(number).is_none())
+        else {
             // The chain has a block of the mark's number, or ends below it. Another block there needs more work than the mark's chain
             // had.
-            let own = recent_work(view, self.rule.short());
+            let own = recent_work(view, self.rule.short_window());
             if view.hash_at(number) != Some(mark.hash) && own.is_none_or(|own| own <= mark.work) {
                 return Err(format!(
                     "it has not block {number} {}, which an earlier run proved, and not more work; if that run was \
@@ -187,9 +188,9 @@ impl Judge<'_> {
         }
         // The mark's block is `MARK_DEPTH` below the head whose time the mark has.
         let seconds = head.timestamp.saturating_sub(time);
-        if grown.saturating_sub(MARK_DEPTH) > seconds / SHORTEST_SPACING {
+        if above_mark.saturating_sub(MARK_DEPTH) > seconds / SHORTEST_SPACING {
             return Err(format!(
-                "its newest block is {grown} above block {number}, which an earlier run proved {seconds} s before"
+                "its newest block is {above_mark} above block {number}, which an earlier run proved {seconds} s before"
             ));
         }
         Ok(())

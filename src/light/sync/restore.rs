@@ -68,6 +68,7 @@ impl HeaderSync {
         let stored_height = follower.chain().height_of(&stored.tip);
         let is_recent = |stored: u32| tip.height.saturating_sub(stored) < BITCOIN_WORTH_WRITING;
         let missing = follower.missing_coinbases().len();
+        // The stored bytes may lack coinbases that have arrived since.
         let lacks_few = stored.missing < missing.saturating_add(BITCOIN_WORTH_WRITING as usize);
         let has_reorganisation = removed.is_none() || removed == stored.removed;
         if stored_height.is_some_and(is_recent) && lacks_few && has_reorganisation {

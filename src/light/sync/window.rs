@@ -70,7 +70,7 @@ impl HeaderSync {
     pub fn window_record(&self) -> Option<WindowRecord> {
         let rule = self.start.rule().filter(|rule| rule.is_window)?;
         let view = self.followed.chain.as_ref().filter(|_| self.is_proven())?.view();
-        let own = mark_of(view, rule.short())?;
+        let own = mark_of(view, rule.short_window())?;
         // The mark with the newer head stays.
         let mark = rule.mark.filter(|earlier| earlier.time > own.time).unwrap_or(own);
         Some(WindowRecord { base: self.followed.checkpoint, lowest: view.lowest(), mark })
