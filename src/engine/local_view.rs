@@ -70,7 +70,7 @@ pub struct LocalView<'a> {
     pending: OnceCell<Option<PendingBlock>>,
     /// The trie key of the account that was read last.
     last_key: LastKey,
-    /// The part of the pool that the asker sees, if the asker is isolated ([`Asker::is_isolated`]); others see all of it.
+    /// The part of the pool that the asker sees, if the asker is isolated ([`Asker::is_isolated`]); other askers see the whole pool.
     visible_pool: Option<VisiblePool<'a>>,
 }
 

@@ -61,6 +61,7 @@ pub enum TagClass {
 /// The Rootstock block numbers to which a tag commits, newest first, each with the byte that the tag has for it.
 pub(super) fn commitments(tag: &Tag) -> impl Iterator<Item = (u64, u8)> {
     let newest = u64::from(tag.number).saturating_sub(1) / COMMITMENT_STEP;
+    // `cpv` is the commit-to-parents vector of RSKIP-110: one byte for each of the newest blocks whose number is a multiple of 64.
     let steps = tag.cpv.into_iter().enumerate();
     steps.filter_map(move |(step, byte)| {
         Some((newest.checked_sub(step as u64)?.saturating_mul(COMMITMENT_STEP), byte))
@@ -114,11 +115,12 @@ pub enum TagFault {
     Foreign,
     /// Too many tags name blocks far above the shown head.
     Ahead,
-    /// So many coinbases are not proven that most of them may be foreign.
+    /// Too many coinbases are not proven, and their tags may be foreign.
     Withheld,
 }
 
 impl TagCounts {
+    /// Counts one tag.
     fn add(&mut self, class: TagClass) {
         let count = match class {
             TagClass::Own => &mut self.own,
@@ -238,6 +240,7 @@ pub fn judge_tags(
     top: u32,
 ) -> TagReport {
     let mut foreign = Vec::new();
+    // `count_classes` takes only as many as are judged.
     let heights = (0..=top).rev();
     let classes = heights.map(|height| match coinbases.tag_at(bitcoin, height) {
         None => TagClass::Withheld,

@@ -29,7 +29,7 @@ use crate::{
 const NEXT_PROPOSAL: u64 = 60_000;
 
 /// Longest pause of upstreams that did not respond while all upstreams rest, in milliseconds: until one of them is tried again, the
-/// client has no data.
+/// client gets no data.
 const LONGEST_COMMON_REST: u64 = 30_000;
 
 /// An exchange with an upstream, with the chain that it is about and the other upstreams.
@@ -71,7 +71,7 @@ impl UpstreamExchange<'_> {
     }
 
     /// The hash of the newest header accepted from each upstream.
-    pub(super) fn newest(&self) -> Vec<Option<B256>> {
+    pub(super) fn newest_hashes(&self) -> Vec<Option<B256>> {
         self.all().map(|peer| peer.search.newest_hash).collect()
     }
 
@@ -85,7 +85,7 @@ impl UpstreamExchange<'_> {
         self.now.millis.saturating_sub(self.peer.asked)
     }
 
-    /// Begins a turn of the upstream, if one is due. Otherwise returns what to wait for.
+    /// Begins a phase of requests, if the upstream's pause or rest is over. Otherwise returns the time to wait.
     pub(super) fn begin(&mut self) -> Option<SyncStep> {
         if let Phase::Idle(due) | Phase::Resting(due, _) = &self.peer.phase {
             if *due > self.now.millis {

@@ -35,7 +35,7 @@ impl AskUncles {
         if exchange.peer.search.missed || headers_first {
             return Self::default();
         }
-        let shown = newest_shown(exchange.newest(), exchange.followed.chain.as_ref());
+        let shown = newest_shown(exchange.newest_hashes(), exchange.followed.chain.as_ref());
         let backlog = &mut exchange.followed.backlog;
         if source.no_uncles {
             backlog.refuse_all(upstream, &shown);
@@ -102,10 +102,12 @@ impl AskUncles {
             if let Some(failure) = fetch.silence() {
                 return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
             }
-            match exchange.followed.committed(&fetch, &block) {
+            match exchange.followed.proven_uncles(&fetch, &block) {
                 Ok(uncles) => exchange.followed.backlog.ready(&block, uncles),
-                Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
-                    // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
+                Err(cause)
+                    if is_unknown_method(&cause) && fetch.last_cause().is_some_and(is_unknown_method) =>
+                {
+                    // The upstream has neither method, by hash or by number, and the last attempts would use the same methods.
                     refuse(&block, exchange);
                     exchange.peer.source.no_uncles = true;
                 }
@@ -113,7 +115,7 @@ impl AskUncles {
                     Ok(()) => self.fetches.push(fetch),
                     Err(failure) => {
                         refuse(&block, exchange);
-                        check(&failure, &block)?;
+                        check_honesty(&failure, &block)?;
                     }
                 },
             }
@@ -123,27 +125,27 @@ impl AskUncles {
 }
 
 /// Returns a fault if the upstream showed uncles which are not the block's. An upstream that has none may be honest.
-fn check(failure: &FactFailure, block: &BlockRef) -> Result<(), SyncFault> {
+fn check_honesty(failure: &FactFailure, block: &BlockRef) -> Result<(), SyncFault> {
     if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
         return Ok(());
     }
     Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
 }
 
-/// Whether the upstream has no such method.
-fn is_unknown(cause: &Cause) -> bool {
+/// Whether the upstream does not have the method.
+fn is_unknown_method(cause: &Cause) -> bool {
     matches!(cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
 }
 
 /// Lets others fetch uncles that this upstream does not have.
 fn refuse(block: &BlockRef, exchange: &mut UpstreamExchange<'_>) {
-    let shown = newest_shown(exchange.newest(), exchange.followed.chain.as_ref());
+    let shown = newest_shown(exchange.newest_hashes(), exchange.followed.chain.as_ref());
     exchange.followed.backlog.refuse(block, exchange.upstream, &shown);
 }
 
 impl FollowedChain {
     /// The uncles in a fetch's responses, checked against the block's header.
-    fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
+    fn proven_uncles(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
         let header = header.ok_or(Cause::Withheld)?;
         prove::uncles(fetch, header, &self.network).map(Arc::new)
