@@ -1,5 +1,6 @@
-//! Lists the files of the built page (`www/dist`, or the folder that `ROOTLIGHT_PAGE` names), so that the program embeds
-//! them. `cargo xtask build` builds them; without them, and in the published crate, the program has no page.
+//! Lists the files of the built page for browsers (`www/dist`, or the folder that `ROOTLIGHT_PAGE` names), so that the program
+//! embeds them (`src/page.rs`). `cargo xtask build` builds the page; without its files, and in the published crate, the
+//! program has no page.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,9 @@ const KINDS: [(&str, &str); 5] = [
     ("wasm", "application/wasm"),
 ];
 
-/// The macro that embeds a file. Its path is that of the folder where the page was built.
+/// The macro that embeds a file; the path is an absolute one on the machine that builds. The check of the published packages
+/// (`xtask/src/packages.rs`) reports each call of this macro in a source file whose path is not a literal, so that its name and
+/// its parenthesis may not stand together here.
 const EMBED: &str = "include_bytes!";
 
 fn main() -> io::Result<()> {
@@ -38,7 +41,8 @@ fn main() -> io::Result<()> {
     fs::write(out.join("page.rs"), table)
 }
 
-/// Collects the compressed files below a folder: the path of the plain file in an address, and the file without `.br`.
+/// Collects the files below a folder that have a compressed copy (`.br`). Each gets its path in an address, which begins with
+/// `prefix`, and its path on disk without `.br`.
 fn list(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -52,7 +56,7 @@ fn list(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) -> io::
     Ok(())
 }
 
-/// The Rust expression of one file. `/index.html` has the address `/`.
+/// The Rust expression of one file (`PageFile`), whose Brotli and gzip copies lie beside it. `/index.html` has the address `/`.
 fn entry(path: &str, source: &Path) -> io::Result<String> {
     let extension = source.extension().unwrap_or_default().to_string_lossy().into_owned();
     let kind = KINDS.iter().find(|(known, _)| *known == extension).map(|(_, kind)| *kind);

@@ -1,8 +1,8 @@
 //! Budgets of memory: limits of the bytes that are held at the same time.
 //!
-//! Other limits apply to one message, one connection or one file; these apply to all of them together. When a budget
-//! is used up, further requests wait or get an error that says so. A server stays well below 256 MiB in total
-//! ([`Limits`](crate::Limits)).
+//! Other limits bound one message, one connection or one file; a budget bounds the sum over all of them. When a budget is
+//! used up, further requests wait or get the error [`NO_ROOM`]. The budgets of a server are in [`Limits`](crate::Limits);
+//! with them a server under attack stays below 256 MiB of resident memory (`cargo xtask abuse`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,23 +19,25 @@ const REFUSAL_MS: u64 = 3_000;
 /// For how long a budget counts as contended after a refusal.
 pub const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
 
-/// The first unsent bytes of a connection are not counted. For all possible connections they make 64 MiB, and hardly any of
-/// them stay in memory, because the socket's send buffer takes more than this at once.
+/// The number of unsent bytes of a connection that no budget counts. For all connections of a server (4,096) they make 64 MiB,
+/// but hardly any of them stay in memory, because the send buffer of a socket takes more than this at once.
 pub const SMALL_ANSWER: usize = 16 * 1024;
 
-/// The largest number of messages that wait for bytes of a budget while they are answered.
-const MAX_LATE_ANSWERS: usize = 32;
+/// The largest number of messages that wait in [`Budget::take_soon`]. A waiting message holds other bytes meanwhile, so that
+/// too many of them would use up the budgets.
+const MAX_WAITING_ANSWERS: usize = 32;
 
-/// The longest time for which such a message waits.
-const LATE_ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// The longest time for which a message waits in `take_soon`.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
-/// The error message when a budget has no room for a request or an answer.
+/// The error message when too few bytes of a budget are free for a request or an answer.
 pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
 
-/// Bytes are counted in units of this size, so that the count fits a semaphore.
+/// Bytes are counted in units of this size, so that the count of a large budget fits the `u32` with which permits of a
+/// semaphore are acquired.
 const UNIT: usize = 1024;
 
-/// A limit of the bytes held at the same time.
+/// A limit of the bytes that are reserved at the same time.
 #[derive(Debug)]
 pub struct Budget {
     /// The units that are free.
@@ -51,28 +53,28 @@ pub struct Budget {
 /// Bytes taken from a budget. Dropping them gives them back.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    /// The permit for the bytes of the whole budget; `None` if no bytes are reserved.
+    /// One permit of the budget's semaphore for each unit; `None` if no bytes are reserved.
     permit: Option<OwnedSemaphorePermit>,
-    /// The same bytes in narrower limits, if there are any.
+    /// The permits for the same bytes in narrower limits, if they count there too.
     narrower: Vec<(SubBudget, OwnedSemaphorePermit)>,
 }
 
-/// A narrower limit that bytes of a budget also count in.
+/// A narrower limit that bytes of a budget also count in. A source is an upstream or a peer.
 #[derive(Debug, Clone, Copy)]
 pub enum SubBudget {
-    /// The limit of a caller or of a source.
+    /// The limit of one caller, or of one source.
     Share = 0,
-    /// The limit of all sources of a kind.
+    /// The limit of all sources of a kind, such as all peers.
     Kind = 1,
-    /// The limit of the callers of a source.
+    /// The limit of the responses that one source sends for callers.
     CallersOfSource = 2,
-    /// The limit of the callers of all sources.
+    /// The limit of the responses that all sources send for callers.
     Callers = 3,
-    /// The limit of the pages of a caller.
+    /// The limit of the pages of other origins of a caller.
     Pages = 4,
 }
 
-/// The number of kinds of narrower limits.
+/// The number of values of [`SubBudget`].
 const SUB_BUDGETS: usize = 5;
 
 impl Budget {
@@ -109,8 +111,8 @@ impl Budget {
     /// bytes meanwhile; the others are refused at once.
     pub async fn take_soon(&self, bytes: usize) -> Option<Reservation> {
         match self.try_take(bytes) {
-            None if self.waiting.load(Ordering::Relaxed) < MAX_LATE_ANSWERS => {
-                self.take_within(bytes, LATE_ANSWER_WAIT).await
+            None if self.waiting.load(Ordering::Relaxed) < MAX_WAITING_ANSWERS => {
+                self.take_within(bytes, ANSWER_WAIT).await
             }
             None => self.take_or_refuse(bytes),
             reserved => reserved,
@@ -146,8 +148,8 @@ impl Budget {
         self.size().saturating_sub(self.units.available_permits().saturating_mul(UNIT))
     }
 
-    /// Whether a caller waits for bytes or was refused recently. Holders that make no progress must then give their
-    /// bytes back.
+    /// Whether a caller waits for bytes or was refused within the last [`REFUSAL`]. Holders of bytes that make no progress
+    /// must then give them back.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         let refused = self.refused.load(Ordering::Relaxed);
@@ -166,11 +168,11 @@ pub struct SharedBudget {
     all: Budget,
     /// Bytes of one caller.
     each: usize,
-    /// The part of each caller, and that of its pages.
+    /// The part of each caller, under its number without a page, and the part of its pages, under the asker with a page.
     parts: Mutex<BTreeMap<Asker, Arc<Budget>>>,
 }
 
-/// The number of parts above which those that hold nothing are removed.
+/// The number of parts above which those with no reserved bytes are removed.
 const MAX_PARTS: usize = 1_024;
 
 impl SharedBudget {
@@ -210,7 +212,7 @@ impl SharedBudget {
             reserved.merge(self.all.take_soon(bytes).await?);
             Some(reserved)
         };
-        tokio::time::timeout(LATE_ANSWER_WAIT, taking).await.ok().flatten()
+        tokio::time::timeout(ANSWER_WAIT, taking).await.ok().flatten()
     }
 
     /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
@@ -231,8 +233,8 @@ impl SharedBudget {
         self.all.is_contended() || is_contended(asker.number.into()) || is_contended(asker)
     }
 
-    /// The budgets in which the bytes of an asker count, the narrowest first: an asker that waits for a wide limit has its
-    /// bytes of the narrow one.
+    /// The budgets in which the bytes of an asker count, the narrowest first, so that an asker which waits for its own part
+    /// holds no bytes of a wider limit meanwhile.
     fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (SubBudget, Arc<Budget>)> {
         let pages = (asker.page != 0).then(|| (SubBudget::Pages, self.part(asker, self.each / 2)));
         let caller = (SubBudget::Share, self.part(asker.number.into(), self.each));
@@ -242,7 +244,7 @@ impl SharedBudget {
     fn part(&self, asker: Asker, bytes: usize) -> Arc<Budget> {
         let mut parts = self.parts();
         if parts.len() > MAX_PARTS {
-            // A budget with held bytes stays, because their permits refer to its semaphore.
+            // A part with reserved bytes stays: their permits refer to its semaphore, and a new part would not count them.
             parts.retain(|_, part| Arc::strong_count(part) > 1 || Arc::strong_count(&part.units) > 1);
         }
         parts.entry(asker).or_insert_with(|| Arc::new(Budget::new(bytes))).clone()
@@ -254,13 +256,13 @@ impl SharedBudget {
 }
 
 impl Reservation {
-    /// The number of bytes held, rounded up to whole units.
+    /// The number of reserved bytes, rounded up to whole units.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.permit.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
-    /// Notes that the same bytes are also held in a narrower limit.
+    /// Adds the reservation of the same bytes in a narrower limit.
     #[must_use]
     pub fn also(mut self, sub_budget: SubBudget, narrower: Self) -> Self {
         self.narrower.extend(narrower.permit.map(|permit| (sub_budget, permit)));
@@ -280,6 +282,8 @@ impl Reservation {
             |permit: &mut OwnedSemaphorePermit, units: usize| permit.split(units.min(permit.num_permits()));
         let mut off =
             Self { permit: self.permit.as_mut().and_then(|permit| part(permit, units)), ..Self::default() };
+        // One kind of limit can have several permits, each of another semaphore, after reservations of different sources were
+        // merged. Together they give up as many units as the whole budget.
         let mut left = [units; SUB_BUDGETS];
         for (sub_budget, permit) in &mut self.narrower {
             let left = &mut left[*sub_budget as usize];
@@ -310,8 +314,8 @@ impl Reservation {
 
 /// Milliseconds since some moment before the first call of this function, at least one.
 pub fn milliseconds() -> u64 {
-    // A test with a stopped clock may read earlier times than other tests of its process. The start lies an hour back, so that no
-    // time is before it.
+    // The clock of tokio can be stopped in a test, which then reads earlier times than other tests of its process. The start
+    // lies an hour back, so that no test reads a time before it.
     const BEFORE: Duration = Duration::from_secs(3_600);
     // A static, because all readings count from the same moment.
     static START: LazyLock<Instant> =
@@ -364,12 +368,12 @@ mod tests {
         let other = shared.take_or_refuse(two, 4 * UNIT).unwrap();
         let (waiting, began) = (shared.clone(), Instant::now());
         let answer = tokio::spawn(async move { waiting.take_soon(one, UNIT).await });
-        tokio::time::sleep(LATE_ANSWER_WAIT.mul_f32(0.75)).await;
+        tokio::time::sleep(ANSWER_WAIT.mul_f32(0.75)).await;
         // The part of the caller is free now, and the whole budget is not.
         drop(own);
         let _third = shared.take_or_refuse(three, 4 * UNIT).unwrap();
         assert!(answer.await.unwrap().is_none());
-        assert_eq!(began.elapsed().as_secs(), LATE_ANSWER_WAIT.as_secs());
+        assert_eq!(began.elapsed().as_secs(), ANSWER_WAIT.as_secs());
         assert!(shared.take_or_refuse(one, UNIT).is_none());
         drop(other);
         assert!(shared.take_soon(one, 4 * UNIT).await.is_some(), "the refused answer holds nothing");

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rootlight::rpc::Caller;
 use rootlight::types::{Asker, KEY_ASKERS};
 
-/// The connection that a message comes from. Work and memory are divided among addresses or API keys, within these among
-/// programs and pages, and among connections.
+/// Identifies the connection that a message comes from. Work and memory are divided among addresses or API keys, within an
+/// address or key among programs and pages, and then among connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallerId {
     /// The client's address; for IPv6 its /64 network, because one client controls all addresses in it. For a client with
     /// an API key the address that stands for the key ([`Self::of_key`]).
     pub address: IpAddr,
-    /// Stands for the web page of another origin that the connection belongs to; 0 for programs.
+    /// The number of the web page of another origin that sends the message ([`Asker::page`]); 0 for programs.
     pub page: u128,
     /// A number that distinguishes the connections of one address.
     pub connection: u64,
@@ -24,17 +24,17 @@ impl CallerId {
     #[must_use]
     pub fn new(address: IpAddr) -> Self {
         // Static, because the numbers only tell connections apart: they do not run out, and mean nothing to others.
-        static MADE: AtomicU64 = AtomicU64::new(0);
+        static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(0);
         // A listener for both protocols sees IPv4 clients at addresses of one /64 network, ::ffff:0:0.
         let address = match address.to_canonical() {
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
             v4 => v4,
         };
-        Self { address, page: 0, connection: MADE.fetch_add(1, Ordering::Relaxed) }
+        Self { address, page: 0, connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The id of a caller that [`Self::caller`] made. An address in `::/32`, which is in use on one machine only (`::1`), is
-    /// one of IPv4 here.
+    /// The id of a caller that [`Self::caller`] made. A caller's number below 2^32 becomes an IPv4 address ([`Self::asker`]).
+    /// An IPv6 network has such a number only in `::/32`, of which `::1` alone is in use: for this machine itself.
     #[must_use]
     pub fn of(caller: &Caller) -> Self {
         let Asker { number, page } = caller.owner().asker.quota_owner();
@@ -51,21 +51,22 @@ impl CallerId {
     pub fn caller(self, foreign_page: Option<String>) -> Caller {
         // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
         // because the numbers only tell frames apart: they do not run out, and no caller sees them.
-        static FRAMES: AtomicU64 = AtomicU64::new(0);
-        let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
+        static NEXT_FRAME: AtomicU64 = AtomicU64::new(0);
+        let frame = NEXT_FRAME.fetch_add(1, Ordering::Relaxed);
         let caller = Caller::new(self.asker().number, self.connection).with_operator(false);
         caller.from_foreign_page(foreign_page, frame)
     }
 
-    /// The same connection as one of an API key: work and memory are divided among keys then, whatever the addresses of
-    /// their clients. No client has the address that stands for the key: `::/8` is reserved (RFC 4291).
+    /// The id of the same connection for a client with an API key, given by the key's number. Work and memory are then divided
+    /// among keys, whatever the addresses of their clients. No client has the address that stands for the key, because
+    /// `::/8` is reserved (RFC 4291).
     #[must_use]
     pub fn of_key(self, key: u32) -> Self {
         let network = u128::from(KEY_ASKERS.start.saturating_add(key.into()));
         Self { address: IpAddr::V6(Ipv6Addr::from_bits(network << 64)), ..self }
     }
 
-    /// The asker by which memory and questions to upstreams are divided: the address or the API key. All web pages of
+    /// The asker by which memory and requests to upstreams are divided: the address or the API key. All web pages of
     /// other origins at an address are one asker, because one page can have many origins.
     #[must_use]
     pub fn asker(&self) -> Asker {

@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 
-/// Permissions that a file with a secret may not give: writing by the group, and anything by others. The group may read,
-/// because credentials of systemd and files that are mounted into containers look so.
+/// Mode bits that a file with a secret may not have: write and execute for the group, and all bits for others. The group may
+/// read, because credentials of systemd and files that are mounted into containers have such modes.
 #[cfg(unix)]
 const FORBIDDEN: u32 = 0o027;
 
-/// Tries to find a name that no file has.
+/// How many random names are tried until one is free. A name has 64 random bits, so that the second try is already rare.
 const TRIES: usize = 8;
 
-/// A file that does not have its name yet. Dropping it removes it.
+/// A file under a temporary name. Dropping it removes the file, unless [`Self::replace`] has given it its final name.
 #[derive(Debug)]
 pub struct NewFile {
-    /// Where the file is now; `None` once it has its name.
+    /// The temporary path; `None` once the file has its final name.
     path: Option<PathBuf>,
     file: File,
 }
 
 impl NewFile {
-    /// Makes a file beside `path`, with an ending that says that it is not complete. A file with a secret is for its owner
-    /// only.
+    /// Makes an empty file with a temporary name in the folder of `path`. With `is_secret`, only its owner may read and write
+    /// it.
     pub fn beside(path: &Path, is_secret: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -40,24 +40,25 @@ impl NewFile {
         Ok(Self { path: Some(path), file })
     }
 
-    /// Gives the file its name, once its contents are on the disk. A file of this name is replaced.
+    /// Writes the contents to the disk, and then renames the file to `path`. A file of this name is replaced.
     pub fn replace(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        if let Some(own) = &self.path {
-            fs::rename(own, path)?;
+        if let Some(temporary) = &self.path {
+            fs::rename(temporary, path)?;
         }
         self.path = None;
         Ok(())
     }
 
-    /// Gives the file its name, unless there is a file of this name.
+    /// Gives the file the name `path`, unless a file of this name exists already: that one stays, and this is no error.
     fn keep_older(self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        let linked = self.path.as_ref().map_or(Ok(()), |own| fs::hard_link(own, path));
+        // A link fails if the name is taken, while a rename would replace the file. Dropping `self` removes the temporary name.
+        let linked = self.path.as_ref().map_or(Ok(()), |temporary| fs::hard_link(temporary, path));
         if linked.is_ok() || fs::symlink_metadata(path).is_ok() {
             return Ok(());
         }
-        // A file system without links.
+        // The link failed although no file has this name: the file system has no links.
         self.replace(path)
     }
 }
@@ -80,23 +81,23 @@ impl Drop for NewFile {
     }
 }
 
-/// Reads a file of at most `most` bytes. Pipes and devices are refused before they are opened: a pipe keeps its readers
+/// Reads a file of at most `max_bytes` bytes. Pipes and devices are refused before they are opened: a pipe keeps its readers
 /// waiting, and some devices never end.
 ///
 /// # Errors
 /// There is no such file, it has more bytes, or it cannot be read.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    read_open(open(path)?, most)
+pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_open(open(path)?, max_bytes)
 }
 
 /// Does what [`read`] does with a file that holds a secret ([`check_secret`]).
 ///
 /// # Errors
-/// As [`read`], and if others than its owner can use the file.
-pub fn read_secret(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// As [`read`], and those of [`check_secret`].
+pub fn read_secret(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     check_secret(&file)?;
-    read_open(file, most)
+    read_open(file, max_bytes)
 }
 
 /// Opens a regular file for reading.
@@ -111,17 +112,18 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
+/// Reads an open file of at most `max_bytes` bytes.
+fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // The length is not asked for, because the file may grow.
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("more than {most} bytes")));
+    // The length in the file's metadata is not used, because the file may grow while it is read.
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!("more than {max_bytes} bytes")));
     }
     Ok(bytes)
 }
 
-/// Writes a file: it is complete, or what it was before.
+/// Writes a file as a whole. After an error the file is the same as before.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut new = NewFile::beside(path, false)?;
     new.write_all(contents)?;
@@ -135,7 +137,8 @@ pub fn write_secret_once(path: &Path, contents: &[u8]) -> io::Result<()> {
     new.keep_older(path)
 }
 
-/// Makes something under a random name in the folder of `path`. `make` must fail if the name is taken.
+/// Makes a file or a folder under a random name in the folder of `path`. `make` must fail with `AlreadyExists` if the name is
+/// taken; then another name is tried. Returns the path with the result of `make`.
 pub fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
     for _ in 0..TRIES {
         let mut random = [0; 8];
@@ -149,10 +152,11 @@ pub fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io:
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Checks that only the owner and the readers of its group can use a file with a secret.
+/// Checks that only its owner can write a file with a secret, and only its owner and its group can read the file. On systems
+/// without such modes nothing is checked.
 ///
 /// # Errors
-/// The mode gives more, or cannot be read. The text says what to do.
+/// The mode allows more, or cannot be read. The text says what to do.
 pub fn check_secret(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -1,9 +1,9 @@
-//! Words for failures of the system that users meet: the cause, and what to do. The flag and the path or address stand before them.
+//! Texts for I/O errors that users see: the cause, and what to do. Callers put the flag and the path or address before them.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-/// Why a file or a folder cannot be used. Texts that the program gave itself stay as they are.
+/// Why a file or a folder cannot be used. An error that this program made with a text of its own keeps that text.
 ///
 /// ```
 /// use rootlight_limits::io_words::of_path;
@@ -32,14 +32,14 @@ pub fn of_path(failure: &io::Error) -> String {
     words.to_owned()
 }
 
-/// Why a server cannot be reached.
+/// Why a server cannot be reached. The error may be one of a library, whose sources are searched for the cause.
 #[must_use]
 pub fn of_connection(failure: &(dyn Error + 'static)) -> String {
     let mut cause = Some(failure);
     while let Some(error) = cause {
         let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
         let text = error.to_string().to_lowercase();
-        // A library's own type may hide the kind.
+        // Some libraries wrap the system's error in a type of their own, from which only the text can be read.
         if kind == Some(ErrorKind::ConnectionRefused) || text.contains("connection refused") {
             return "no program listens there: start the server, or check its address".to_owned();
         }
@@ -51,7 +51,7 @@ pub fn of_connection(failure: &(dyn Error + 'static)) -> String {
     without_number(failure)
 }
 
-/// The text without the number that the system has for it.
+/// The text of an error without its number in the operating system, such as `(os error 2)`.
 fn without_number(failure: &(impl Error + ?Sized)) -> String {
     let text = failure.to_string();
     text.split_once(" (os error ").map_or(text.as_str(), |(words, _)| words).to_owned()

@@ -1,14 +1,17 @@
-//! Limits that the crates of a host share, and the few host functions that every crate needs.
+//! Limits that the crates of a host share, and the few host functions that every crate needs. It is the lowest of the crates
+//! below `native/`.
 //!
 //! | file | contents |
 //! |---|---|
 //! | the root | what the parts of one server share ([`Limits`]) |
 //! | `budget` | limits of memory, in bytes, for callers, upstreams and peers |
-//! | `runs`, `network_counts`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
-//! | `request_permits` | whose question a peer, a node or an index is asked next |
-//! | `priority`, `processors` | threads of long work |
+//! | `runs` | which waiting run of a handler starts next |
+//! | `network_counts` | how many connections each network has, so that one network does not take them all |
+//! | `caller_id` | the address, page and connection by which limits tell callers apart |
+//! | `request_permits` | whose request a peer, a node or an index gets next |
+//! | `priority`, `processors` | threads of lower priority for long work, and the processors they run on |
 //! | `files`, `io_words` | files that are written as a whole, and why a file or a server cannot be used |
-//! | `sanitize`, `unix_time` | text from outside, the clock |
+//! | `sanitize`, `unix_time` | text from outside for logs and tables, the clock |
 
 pub mod budget;
 pub mod caller_id;

@@ -1,4 +1,5 @@
-//! The limits that all parts of one server share: budgets of memory, and threads for long work.
+//! The limits that all parts of one server share: budgets of memory, and threads for long work. Where a constant has two sizes,
+//! the first is the budget of all callers and the second the part of it that one caller can take, both in bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +12,16 @@ use crate::priority::LongWork;
 const MIB: usize = 1 << 20;
 
 /// Request bodies and WebSocket messages that are being read or answered. Six of the longest (5 MiB) fit at the same
-/// time; parsing one takes about as much memory again. Half is for one caller.
+/// time; parsing one takes about as much memory again. One caller gets half.
 const REQUESTS: [usize; 2] = [32 * MIB, 16 * MIB];
 
 /// Answers that are being computed or that clients have not received yet. Four of the longest (10 MiB) fit at the
-/// same time; computing one takes about as much memory again. What one caller leaves is enough for the longest answer, so
-/// that a run of another caller does not wait for unread answers of the first one.
+/// same time; computing one takes about as much memory again. The bytes that one caller cannot take are enough for the longest
+/// answer, so that a run of another caller does not wait for unread answers of the first one.
 const ANSWERS: [usize; 2] = [48 * MIB, 36 * MIB];
 
-/// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
-/// parsing it needs, together with many of usual length.
+/// Responses of upstreams from their first byte until they are verified. The longest (16 MiB, a message of a peer) fits twice,
+/// because parsing it takes as much memory again, together with many of usual length.
 const UPSTREAMS: usize = 64 * MIB;
 
 /// Bytes of the budget of upstream responses that one source can take. The longest response of a source (16 MiB) fits
@@ -35,16 +36,16 @@ const PEERS: usize = 40 * MIB;
 /// as headers.
 const CALLERS: usize = 48 * MIB;
 
-/// Messages of the nodes that read the chain from this one: requests, and transactions on their way. Three of the longest
-/// messages (2 MiB) fit at the same time.
+/// Messages of served peers, the nodes that read the chain from this one: requests, and transactions that are passed on. Three
+/// of the longest messages (2 MiB) fit at the same time, each with as many bytes again for what is parsed from it.
 const SERVED_PEERS: usize = 12 * MIB;
 
-/// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
-/// message keeps at most 48 MiB (`MAX_FACT_BYTES`); those of one caller have room for one such message together.
+/// Facts (proven blocks and state) that messages of light clients keep while they wait for responses of upstreams. One
+/// message keeps at most 48 MiB (`rootlight::rpc::MAX_FACT_BYTES`), and all messages of one caller together as much.
 const FACTS: [usize; 2] = [64 * MIB, 48 * MIB];
 
-/// All recordings that are read: the contents of compressed files, and the index of every file. Uncompressed files
-/// are read from disk, so only their index counts.
+/// Recordings that are read as upstreams: the contents of compressed files, and the index of every file. An uncompressed file
+/// is read from disk for each request, so that only its index counts.
 const RECORDINGS: usize = 192 * MIB;
 
 /// The limits of one server, or of another program that reads the chain. A server hands them to its connections, its
@@ -99,25 +100,25 @@ impl Limits {
         &self.upstreams
     }
 
-    /// The part of all peers in the budget of upstream responses.
+    /// The limit of all peers together within the budget of upstream responses.
     #[must_use]
     pub const fn peers(&self) -> &Arc<Budget> {
         &self.peers
     }
 
-    /// The part of all callers in the budget of upstream responses.
+    /// The limit of all callers together within the budget of upstream responses.
     #[must_use]
     pub const fn callers(&self) -> &Arc<Budget> {
         &self.callers
     }
 
-    /// The budget of what served peers send.
+    /// The budget of messages from served peers.
     #[must_use]
     pub const fn served_peers(&self) -> &Arc<Budget> {
         &self.served_peers
     }
 
-    /// The budget of blocks and state that messages of light clients keep.
+    /// The budget of facts that messages of light clients keep.
     #[must_use]
     pub const fn facts(&self) -> &SharedBudget {
         &self.facts
@@ -135,8 +136,9 @@ impl Limits {
         &self.work
     }
 
-    /// Takes bytes of the budget for a finished answer to an asker, unless it is small: the way out of the server counts
-    /// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
+    /// Takes bytes of the budget for a finished answer to an asker, unless the answer is at most [`SMALL_ANSWER`] bytes long:
+    /// the server counts such an answer when it sends it, if the connection has other unsent answers. Returns `None` if
+    /// answers that clients have not received yet use up the budget.
     pub async fn hold_answer(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
         if bytes <= SMALL_ANSWER {
             return Some(Reservation::default());
@@ -149,14 +151,14 @@ impl Limits {
         self.answers.take_soon(asker, bytes).await
     }
 
-    /// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
-    /// after `limit`.
+    /// Waits for bytes of the budget of answers before a run of an asker begins, as many as its answer may have; returns
+    /// `None` after `limit`.
     pub async fn hold_run(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
         self.answers.take_within(asker, bytes, limit).await
     }
 
-    /// Whether a request waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
-    /// asker that do not read their answers must then make room.
+    /// Whether a request waits for bytes of the answer budget, or of a part of it that this asker can take. The server then
+    /// closes connections of the asker that do not read their answers.
     #[must_use]
     pub fn answers_contended(&self, asker: Asker) -> bool {
         self.answers.is_contended(asker)

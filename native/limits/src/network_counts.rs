@@ -1,6 +1,7 @@
-//! The places that clients and peers share, counted by network.
+//! Counts of connections by network. When all connection slots of a server or of its peers are taken, these counts show which
+//! network holds the most of them, so that a connection of that network is closed for a newcomer.
 //!
-//! Addresses are cheap in bulk: whoever has one IPv6 /64 network often has a /48, with 65,536 of them (RFC 6177). So places are
+//! Addresses are cheap in bulk: whoever has one IPv6 /64 network often has a /48, with 65,536 of them (RFC 6177). So slots are
 //! compared by site first, which is a /48 network (IPv4: /24), and among clients of one site by address.
 
 use std::collections::BTreeMap;
@@ -8,14 +9,14 @@ use std::net::IpAddr;
 
 use rootlight::types::site;
 
-/// The number of places by site and by address.
+/// The number of connection slots that are taken by each site and by each address.
 pub struct NetworkCounts {
     sites: BTreeMap<u64, usize>,
     addresses: BTreeMap<IpAddr, usize>,
 }
 
 impl NetworkCounts {
-    /// Counts the addresses of all that have a place.
+    /// Counts the slots, given by the addresses of their holders, one for each slot.
     pub fn of(holders: impl Iterator<Item = IpAddr>) -> Self {
         let mut networks = Self { sites: BTreeMap::new(), addresses: BTreeMap::new() };
         for address in holders {
@@ -25,16 +26,19 @@ impl NetworkCounts {
         networks
     }
 
-    /// The places of the site of an address, and those of the address itself.
+    /// The number of slots of the site of an address, and that of the address itself.
     pub fn counts(&self, address: IpAddr) -> (usize, usize) {
         let of_site = self.sites.get(&site(address)).copied().unwrap_or(0);
         (of_site, self.addresses.get(&address).copied().unwrap_or(0))
     }
 
-    /// The places of a holder and of a newcomer: of their sites, or of their addresses if the site is the same.
+    /// The number of slots of a holder and that of a newcomer: of their sites, or of their addresses if the site is the same.
     pub fn compare(&self, holder: IpAddr, newcomer: IpAddr) -> (usize, usize) {
-        let (theirs, own) = (self.counts(holder), self.counts(newcomer));
-        if site(holder) == site(newcomer) { (theirs.1, own.1) } else { (theirs.0, own.0) }
+        let (holder_counts, newcomer_counts) = (self.counts(holder), self.counts(newcomer));
+        match site(holder) == site(newcomer) {
+            true => (holder_counts.1, newcomer_counts.1),
+            false => (holder_counts.0, newcomer_counts.0),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Threads for long work, of lower priority than those that serve connections.
+//! Threads for long work, of lower priority than those that serve connections, and the pauses in which long work lets other
+//! threads run. Which waiting run starts next is decided in `runs`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,13 +18,13 @@ use crate::processors::{self, Apart};
 /// a millisecond.
 pub const SHORT_JSON: usize = 64 * 1024;
 
-/// How much nicer (nice(2)) the threads that run handlers are than the threads that serve connections.
-/// Without the difference, a brief message would wait for the end of a run's time slice when all processors
+/// How much higher the nice value (nice(2)) of the threads that run handlers is than that of the threads that serve
+/// connections. Without the difference, a brief message would wait for the end of a run's time slice when all processors
 /// are busy.
-const NICER: i32 = 5;
+const RUN_NICENESS: i32 = 5;
 
-/// As [`NICER`], for long work that cannot pause.
-const LAST: i32 = 10;
+/// The same for threads of long work that cannot pause: such work goes after the handlers too.
+const UNPAUSED_NICENESS: i32 = 10;
 
 /// The time after which long work lets other threads run while such work occupies all processors. Without it, a
 /// thread that serves connections would wait for the end of a time slice, which takes several milliseconds
@@ -37,7 +38,7 @@ const COARSE: Duration = Duration::from_millis(1);
 /// The time for which the long work of a client address runs apart from its beginning, after such work did not pause.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
-/// The largest number of remembered addresses. Beyond it all are forgotten.
+/// The largest number of askers whose work did not pause. Beyond it all are forgotten, which bounds memory.
 const MAX_REMEMBERED: usize = 1_024;
 
 /// The threads that do the long work of one server, how many do so now, and whose work does not pause.
@@ -53,8 +54,9 @@ pub struct LongWork {
 }
 
 impl LongWork {
-    /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
-    /// many run at the same time. The work pauses often, if it can. `asker` is the client address that it is for.
+    /// Runs long work on a thread of lower priority than those that serve connections. The caller of this function limits how
+    /// many run at the same time. The work calls [`Pauses::pause`] often, if it can. `asker` is the caller whose message
+    /// needs the work.
     pub fn spawn_lowered<T: Send + 'static>(
         self: &Arc<Self>,
         asker: Option<Asker>,
@@ -73,14 +75,14 @@ impl LongWork {
         let (sender, result) = oneshot::channel();
         let own = self.clone();
         let run = move || {
-            lower_by(LAST);
+            lower_by(UNPAUSED_NICENESS);
             let pauses = Pauses::of_long_work(&own, None);
             pauses.cannot_pause();
             let result = work(&pauses);
             drop(pauses);
             let _ = sender.send(result);
         };
-        // A thread of the pool could not get its old priority back.
+        // Not a thread of the pool, which could not get its old priority back for other work.
         std::thread::Builder::new().name("long-message".to_owned()).spawn(run).ok()?;
         result.await.ok()
     }
@@ -95,6 +97,7 @@ impl LongWork {
         Pauses::new(self, None, false)
     }
 
+    /// The pool of threads of lower priority. Only `spawn_blocking` uses the runtime, so that it needs no thread of its own.
     fn lowered(&self) -> &Runtime {
         self.lowered.get_or_init(|| {
             let threads =
@@ -103,7 +106,7 @@ impl LongWork {
         })
     }
 
-    /// Notes that work for an address did not pause, until the given time.
+    /// Notes until `end` that work for an asker did not pause.
     fn remember(&self, asker: Asker, end: Instant) {
         let mut until = self.coarse_until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.len() >= MAX_REMEMBERED {
@@ -112,7 +115,7 @@ impl LongWork {
         until.insert(asker, end);
     }
 
-    /// Whether work for an address recently did not pause.
+    /// Whether work for an asker recently did not pause.
     fn is_remembered(&self, asker: Asker, now: Instant) -> bool {
         let mut until = self.coarse_until.lock().unwrap_or_else(PoisonError::into_inner);
         let is_remembered = until.get(&asker).is_some_and(|until| *until > now);
@@ -149,8 +152,9 @@ impl Moment {
 #[derive(Debug)]
 pub struct Pauses<'a> {
     work: &'a LongWork,
-    /// The address for which long work is done, if any.
+    /// The caller for whom long work is done; `None` for work of the program and for brief work.
     asker: Option<Asker>,
+    /// Whether the work is counted as long work. Brief work runs on threads that serve connections.
     is_long: bool,
     /// The last pause, or the beginning; `None` while long work did not occupy all processors.
     last: Cell<Option<Moment>>,
@@ -215,8 +219,8 @@ fn is_coarse(used: Duration) -> bool {
     used >= COARSE
 }
 
-/// Does work that may be `long` on this thread. Meanwhile another thread does what else this one has to do, if the
-/// runtime has several.
+/// Does work that may be `long` on this thread. If it is long and the runtime has several threads, another thread takes over
+/// the other tasks of this one meanwhile.
 pub fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let several = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
@@ -236,7 +240,8 @@ pub fn processors() -> usize {
 /// Lowers the priority of the calling thread. Only threads for CPU work may call this, and once, because the priority cannot
 /// be raised again.
 pub fn lower() {
-    lower_by(NICER);
+    lower_by(RUN_NICENESS);
+    // From now on the thread leaves some processors to work that cannot pause, while there is any.
     processors::join();
 }
 
@@ -281,7 +286,7 @@ mod tests {
             lower();
             priority()
         });
-        assert_eq!(lowered.join().unwrap(), (before + NICER).min(19));
+        assert_eq!(lowered.join().unwrap(), (before + RUN_NICENESS).min(19));
         assert_eq!(priority(), before);
     }
 
@@ -292,7 +297,7 @@ mod tests {
         // The pool reuses its thread, whose priority is lowered once.
         for _ in 0..2 {
             let lowered = work.spawn_lowered(None, |_| priority()).await;
-            assert_eq!(lowered.unwrap(), (before + NICER).min(19));
+            assert_eq!(lowered.unwrap(), (before + RUN_NICENESS).min(19));
         }
         assert_eq!(tokio::task::spawn_blocking(priority).await.unwrap(), before);
     }
@@ -362,7 +367,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_cannot_pause_runs_last() {
         let (work, before) = (work(), priority());
-        assert_eq!(work.run_last(|_| priority()).await, Some((before + LAST).min(19)));
+        assert_eq!(work.run_last(|_| priority()).await, Some((before + UNPAUSED_NICENESS).min(19)));
         assert_eq!(work.run_last(|_| -> u8 { panic!("a defect") }).await, None);
         assert_eq!(work.at_work.load(Ordering::Relaxed), 0);
     }

@@ -21,10 +21,11 @@ mod sets {
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
     use rustix::time::{ClockId, clock_gettime};
 
-    /// The largest number of processors for work that cannot pause: as many as such work runs at the same time
-    /// (`RunQueue::without_pauses`).
+    /// The largest number of processors for work that cannot pause. `RunQueue::without_pauses` lets no more than four pieces of
+    /// such work run at the same time.
     const MAX_APART: usize = 4;
 
+    /// The processors of this process, divided by the work that they are for.
     struct Sets {
         all: CpuSet,
         /// For work that cannot pause.
@@ -40,7 +41,7 @@ mod sets {
         }
     }
 
-    /// The threads that answer requests, and how much work that cannot pause runs now.
+    /// The threads that answer requests, and the number of pieces of work that cannot pause and run now.
     struct State {
         threads: Vec<Pid>,
         running: usize,
@@ -53,13 +54,15 @@ mod sets {
         STATE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sets, read before any thread is bound; `None` if there is nothing to divide.
+    /// The sets of this process, read before any thread is bound; `None` if there are fewer than two processors, or the system
+    /// does not tell them.
     fn sets() -> Option<&'static Sets> {
         // Static, because the processors are those of the process.
         static SETS: OnceLock<Option<Sets>> = OnceLock::new();
         SETS.get_or_init(|| sched_getaffinity(None).ok().and_then(divide)).as_ref()
     }
 
+    /// The last processors, at most [`MAX_APART`] and not all, are for work that cannot pause. `None` for a single processor.
     fn divide(all: CpuSet) -> Option<Sets> {
         let numbers: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|number| all.is_set(*number)).collect();
         let apart = numbers.len().saturating_sub(1).min(MAX_APART);
@@ -77,7 +80,8 @@ mod sets {
         let _ = sched_setaffinity(thread, set);
     }
 
-    /// A thread that answers requests, until it ends: then another thread may get its number.
+    /// A thread in [`State::threads`]. The value is dropped when the thread ends, and removes it from the list, because another
+    /// thread may then get the same number.
     struct Member(Pid);
 
     impl Drop for Member {
@@ -90,8 +94,8 @@ mod sets {
         static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
     }
 
-    /// Notes that the calling thread serves connections or runs handlers. It first has the processors of the thread that
-    /// started it.
+    /// Adds the calling thread to those that serve connections or run handlers, and binds it to their processors. Until then it
+    /// has the processors of the thread that started it, which may be those for work that cannot pause.
     pub fn join() {
         MEMBER.with_borrow_mut(|member| {
             if member.is_some() {
@@ -113,7 +117,7 @@ mod sets {
         Duration::try_from(used).unwrap_or_default()
     }
 
-    /// Work that cannot pause, on the thread that makes this value and drops it.
+    /// A piece of work that cannot pause. The thread that does the work makes this value and drops it.
     #[derive(Debug)]
     pub struct Apart(());
 
@@ -205,7 +209,7 @@ mod sets {
     /// Does nothing on this system.
     pub fn join() {}
 
-    /// Zero on this system, where nothing is divided.
+    /// Returns zero on this system, where processors are not divided.
     pub fn time_used() -> Duration {
         Duration::ZERO
     }

@@ -1,8 +1,8 @@
-//! Permits for questions to one peer, node or index, by caller.
+//! Permits for requests to one peer, node or index, by caller.
 //!
-//! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its permit until its
-//! time limit. So callers take turns, none of them gets all permits, and those whose questions were left unanswered have
-//! few permits together for a while. Synchronization has permits of its own.
+//! A peer takes few requests at a time, and sends no response about data that it lacks: such a request keeps its permit until
+//! its time limit. So callers take turns, and no caller gets all permits. A caller whose requests got no response counts as
+//! doubtful for a while, and all doubtful callers together have few permits. Synchronization has permits of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +14,18 @@ use tokio::time::Instant;
 
 use crate::runs::RoundRobin;
 
-/// Most questions of one caller that wait for a permit.
+/// Most requests of one caller that wait for a permit; bounds memory. Further ones fail at once.
 const MAX_WAITING: usize = 1_024;
 
-/// How long each unanswered question makes a caller doubtful, and the longest that it is.
+/// How long each request without a response makes a caller doubtful: four times as long as the request waited for a response
+/// of a peer (6 s).
 const DOUBT: Duration = Duration::from_secs(24);
+
+/// The longest time for which a caller stays doubtful after its last request without a response.
 const LONGEST_DOUBT: Duration = Duration::from_secs(120);
 
-/// Most callers that are doubtful. Beyond it, all are forgotten.
-const MAX_CALLERS: usize = 1_024;
+/// Most callers that are doubtful. Beyond it all are forgotten, which bounds memory.
+const MAX_DOUBTFUL: usize = 1_024;
 
 /// How many permits there are, and how they are shared.
 #[derive(Debug, Clone, Copy)]
@@ -35,34 +38,36 @@ pub struct PermitLimits {
     pub doubtful: usize,
 }
 
-/// The permits for one kind of question.
+/// The permits for one kind of request.
 pub struct RequestPermits {
-    sizes: PermitLimits,
+    limits: PermitLimits,
     state: Mutex<PermitState>,
 }
 
 #[derive(Default)]
 struct PermitState {
-    /// The number of permits of each caller that has some; `None` is the program itself.
+    /// The number of permits of each caller that has some; `None` is the program itself, here and below.
     taken: BTreeMap<Option<Asker>, usize>,
+    /// The waiting requests of each caller, in the order in which they came. A permit is given through the sender.
     waiting: RoundRobin<Option<Asker>, VecDeque<oneshot::Sender<RequestPermit>>>,
-    /// Until when each doubtful caller is one.
+    /// The time until which each doubtful caller counts as doubtful.
     doubtful: BTreeMap<Option<Asker>, Instant>,
 }
 
-/// The right to ask one question. Dropping it gives the permit to the next caller.
+/// The right to send one request. Dropping it gives the permit to the next caller.
 pub struct RequestPermit {
     permits: Arc<RequestPermits>,
     asker: Option<Asker>,
-    /// Whether its owner received it. If not, dropping it does not free a permit.
-    given: bool,
+    /// Whether the permit is still counted in `taken`. If the waiting caller is gone, the permit is given back before it is
+    /// dropped, and dropping it must not free it again.
+    counted: bool,
 }
 
 impl RequestPermits {
     /// All permits are free at first.
     #[must_use]
-    pub fn new(sizes: PermitLimits) -> Arc<Self> {
-        Arc::new(Self { sizes, state: Mutex::default() })
+    pub fn new(limits: PermitLimits) -> Arc<Self> {
+        Arc::new(Self { limits, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, PermitState> {
@@ -74,53 +79,55 @@ impl RequestPermits {
         self.take(&mut self.state(), asker)
     }
 
-    /// Waits for a permit; `None` if too many questions of this caller wait.
+    /// Waits for a permit; `None` if too many requests of this caller wait.
     pub async fn acquire(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
-        let turn = {
+        let receiver = {
             let mut state = self.state();
             if let Some(permit) = self.take(&mut state, asker) {
                 return Some(permit);
             }
             let queue = state.waiting.of(asker);
             if queue.len() >= MAX_WAITING {
+                // Requests that were cancelled while they waited do not count.
                 queue.retain(|waiting| !waiting.is_closed());
             }
             if queue.len() >= MAX_WAITING {
                 return None;
             }
-            let (sender, turn) = oneshot::channel();
+            let (sender, receiver) = oneshot::channel();
             queue.push_back(sender);
-            turn
+            receiver
         };
-        turn.await.ok()
+        receiver.await.ok()
     }
 
     fn take(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> Option<RequestPermit> {
-        state.has_room(asker, self.sizes, Instant::now()).then(|| self.give(state, asker))
+        state.may_take(asker, self.limits, Instant::now()).then(|| self.give(state, asker))
     }
 
     fn give(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> RequestPermit {
         *state.taken.entry(asker).or_default() += 1;
-        RequestPermit { permits: self.clone(), asker, given: true }
+        RequestPermit { permits: self.clone(), asker, counted: true }
     }
 
-    /// Frees a permit, and gives permits to all who may have one now.
+    /// Frees a permit, and gives permits to all waiting requests that may have one now.
     fn leave(self: &Arc<Self>, asker: Option<Asker>) {
         let (mut state, now) = (self.state(), Instant::now());
         state.give_back(asker);
-        while let Some((next, sender)) = state.next(self.sizes, now) {
+        while let Some((next, sender)) = state.next(self.limits, now) {
+            // Sending fails if the waiting request was cancelled. The permit must not lock the state again when it is dropped.
             if let Err(mut permit) = sender.send(self.give(&mut state, next)) {
-                permit.given = false;
+                permit.counted = false;
                 state.give_back(next);
             }
         }
     }
 
-    /// Notes that a question of this caller was left unanswered.
+    /// Notes that a request of this caller got no response.
     fn doubt(&self, asker: Option<Asker>) {
         let (mut state, now) = (self.state(), Instant::now());
         state.doubtful.retain(|_, until| *until > now);
-        if state.doubtful.len() >= MAX_CALLERS {
+        if state.doubtful.len() >= MAX_DOUBTFUL {
             state.doubtful.clear();
         }
         let until = state.doubtful.entry(asker).or_insert(now);
@@ -129,14 +136,15 @@ impl RequestPermits {
 }
 
 impl PermitState {
-    fn has_room(&self, asker: Option<Asker>, sizes: PermitLimits, now: Instant) -> bool {
+    /// Whether a caller may have a further permit.
+    fn may_take(&self, asker: Option<Asker>, limits: PermitLimits, now: Instant) -> bool {
         let is_doubtful = |asker: &Option<Asker>| self.doubtful.get(asker).is_some_and(|until| *until > now);
-        let held_in_doubt = || -> usize {
+        let taken_in_doubt = || -> usize {
             self.taken.iter().filter(|(asker, _)| is_doubtful(asker)).map(|(_, taken)| taken).sum()
         };
-        self.taken.values().sum::<usize>() < sizes.all
-            && self.taken.get(&asker).is_none_or(|taken| *taken < sizes.each)
-            && (!is_doubtful(&asker) || held_in_doubt() < sizes.doubtful)
+        self.taken.values().sum::<usize>() < limits.all
+            && self.taken.get(&asker).is_none_or(|taken| *taken < limits.each)
+            && (!is_doubtful(&asker) || taken_in_doubt() < limits.doubtful)
     }
 
     fn give_back(&mut self, asker: Option<Asker>) {
@@ -147,14 +155,15 @@ impl PermitState {
         }
     }
 
-    /// The first waiting question of the next caller, in the order of turns, that may have a permit.
+    /// Takes the first waiting request of the next caller, in the order of turns, that may have a permit.
     fn next(
         &mut self,
-        sizes: PermitLimits,
+        limits: PermitLimits,
         now: Instant,
     ) -> Option<(Option<Asker>, oneshot::Sender<RequestPermit>)> {
         let next = self.waiting.in_turn().map(|(asker, _)| *asker);
-        let asker = { next }.find(|asker| self.has_room(*asker, sizes, now))?;
+        // The braces end the life of the iterator with this statement: it borrows the queue, which `serve` changes.
+        let asker = { next }.find(|asker| self.may_take(*asker, limits, now))?;
         let (sender, _) = self.waiting.serve(asker, |queue| (queue.pop_front(), queue.is_empty()));
         Some((asker, sender?))
     }
@@ -167,7 +176,7 @@ impl RequestPermit {
         self.asker
     }
 
-    /// Notes that the question was left unanswered.
+    /// Notes that the request got no response, which makes the caller doubtful.
     pub fn unanswered(&self) {
         self.permits.doubt(self.asker);
     }
@@ -175,7 +184,7 @@ impl RequestPermit {
 
 impl Drop for RequestPermit {
     fn drop(&mut self) {
-        if self.given {
+        if self.counted {
             self.permits.leave(self.asker);
         }
     }

@@ -1,6 +1,7 @@
-//! Scheduling of long runs. Each connection has its own queue, and a free permit goes to the next connection of the next
-//! address or API key; within an address its programs take turns with all pages of other origins, then these pages with
-//! each other, then single calls with batches: fifty messages at once get as many turns as one. Brief ones need no turn.
+//! Scheduling of long runs of handlers; brief messages do not queue. Each connection has its own queue, and a free permit goes to
+//! the next connection of the next address or API key. Within an address its programs take turns with all pages of other
+//! origins, then these pages with each other, then single calls with batches, then connections. So a connection that sends
+//! fifty messages at once gets as many turns as one that sends a single message.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -15,14 +16,16 @@ use tokio::time::Instant;
 use crate::caller_id::CallerId;
 use crate::priority;
 
-/// A run adds its duration times this factor to the debt of its connection. Debt decreases as time passes.
+/// A run adds its duration times this factor to the debt of its connection. Debt decreases by a second each second, so that a
+/// connection which runs for a quarter of the time or more stays in debt.
 const DEBT_FACTOR: u32 = 4;
 
-/// The largest debt of a fresh connection: that of a run of a quarter of a second.
+/// The largest debt of a fresh connection, in time: that of a run of a quarter of a second.
 const FREE_DEBT: Duration = Duration::from_secs(1);
 
-/// The largest number of connections whose debt is kept. Beyond it all debts are cleared.
-const MAX_BUSY: usize = 4_096;
+/// The largest number of connections whose debt is stored: as many as a server has by default. Beyond it all debts are
+/// cleared, which bounds memory.
+const MAX_DEBTORS: usize = 4_096;
 
 /// Whether a message is one call or a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,11 +48,13 @@ impl Size {
 #[derive(Debug)]
 pub struct RunQueue {
     state: Mutex<RunState>,
-    /// Number of permits for fresh connections, those with little debt: a connection has at most one, an address all but
-    /// one, and its pages of other origins one less, so that others find one at once. At least three.
+    /// Number of permits for fresh connections, those with little debt. A connection has at most one of them, an address all but
+    /// one, and the pages of other origins of an address all but two, so that another caller gets one at once. With fewer
+    /// than three, such pages get none.
     fresh: usize,
-    /// Number of permits for the other connections. All permits together are slightly more than the processors, so that
-    /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
+    /// Number of permits for connections that are not fresh, which are called busy. All permits together are slightly more than
+    /// the processors, so that waits are short, and few enough to bound the memory of runs, which is some tens of MiB each
+    /// at worst.
     busy: usize,
 }
 
@@ -58,13 +63,13 @@ struct RunState {
     fresh: PermitPool,
     busy: PermitPool,
     /// The time at which each connection's debt will be zero.
-    until: BTreeMap<CallerId, Instant>,
-    /// The connections that hold a fresh permit.
+    debt_free_at: BTreeMap<CallerId, Instant>,
+    /// The connections that have a permit for fresh ones.
     holders: BTreeSet<CallerId>,
 }
 
-/// One kind of permits: the number taken, and the queue of those who wait, by address, whether they are pages, page, size
-/// and connection.
+/// One kind of permits: the number taken, and the queue of the waiting runs. The levels of the queue are the address, whether
+/// the caller is a page of another origin, the page, the size of the message and the connection.
 #[derive(Debug, Default)]
 struct PermitPool {
     taken: usize,
@@ -74,9 +79,12 @@ struct PermitPool {
 /// The runs that wait, by page, size and connection.
 type WaitingByPage = RoundRobin<u128, RoundRobin<Size, WaitingRuns>>;
 
+/// The runs that wait, by connection, and for each connection in the order in which they came. A run gets its permit through
+/// the sender.
 type WaitingRuns = RoundRobin<u64, VecDeque<oneshot::Sender<RunPermit>>>;
 
-/// A queue of waiting runs, and the key that was served last; the next key in order is served next.
+/// A queue with an entry for each key, and the key that was served last. The next key in order is served next, and after the
+/// greatest key the smallest.
 #[derive(Debug)]
 pub struct RoundRobin<K, V> {
     waiting: BTreeMap<K, V>,
@@ -90,8 +98,9 @@ pub struct RunPermit {
     caller: CallerId,
     is_fresh: bool,
     since: Instant,
-    /// Whether its owner received it. If not, dropping it does not free a permit.
-    given: bool,
+    /// Whether the permit counts as taken. If the waiting run was cancelled, the permit goes to another run, and dropping it must
+    /// not free it again.
+    counted: bool,
 }
 
 impl RunQueue {
@@ -108,15 +117,14 @@ impl RunQueue {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
     }
 
-    /// Places for work that cannot pause for others (`Pauses::pause`): one processor less than this machine
-    /// has.
+    /// The permits for work that cannot pause for other threads (`Pauses::pause`): one less than this machine has processors,
+    /// from one to four. All connections share them alike, whether fresh or not.
     pub fn without_pauses() -> Arc<Self> {
         let processors = priority::processors();
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
-    /// The permits for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
-    /// to others.
+    /// The permits for messages of megabytes, whose parameters take tens of MiB: three, of which one address gets at most two.
     pub fn for_long_messages() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 2, busy: 1 })
     }
@@ -131,14 +139,14 @@ impl RunQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of a message of a connection.
+    /// Waits until a message of a connection may run.
     pub async fn enter(self: &Arc<Self>, caller: CallerId, size: Size) -> RunPermit {
         loop {
-            let turn = {
+            let receiver = {
                 let mut state = self.state();
                 let state = &mut *state;
-                let is_fresh = is_fresh(&state.until, &state.holders, caller, Instant::now())
-                    && has_room(&state.holders, caller, self.fresh);
+                let is_fresh = is_fresh(&state.debt_free_at, &state.holders, caller, Instant::now())
+                    && may_hold_more(&state.holders, caller, self.fresh);
                 let (pool, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if pool.taken < most {
@@ -148,39 +156,40 @@ impl RunQueue {
                     }
                     return self.permit(caller, is_fresh);
                 }
-                let (sender, turn) = oneshot::channel();
+                let (sender, receiver) = oneshot::channel();
                 pool.wait(caller, size, sender);
-                turn
+                receiver
             };
-            // The receiver fails only if the sender was dropped ([`PermitPool::dismiss`]); then the loop queues again.
-            if let Ok(permit) = turn.await {
+            // The receiver fails only if the sender was dropped ([`PermitPool::dismiss`]); then the run queues again.
+            if let Ok(permit) = receiver.await {
                 return permit;
             }
         }
     }
 
     fn permit(self: &Arc<Self>, caller: CallerId, is_fresh: bool) -> RunPermit {
-        RunPermit { runs: self.clone(), caller, is_fresh, since: Instant::now(), given: true }
+        RunPermit { runs: self.clone(), caller, is_fresh, since: Instant::now(), counted: true }
     }
 
-    /// Frees a permit and gives it to the next one in the queue.
+    /// Frees a permit after a run of this duration, and gives it to the next waiting run.
     fn leave(self: &Arc<Self>, caller: CallerId, is_fresh: bool, ran: Duration) {
         let mut state = self.state();
         let state = &mut *state;
-        state.ran(caller, is_fresh, ran);
+        state.note_run(caller, is_fresh, ran);
         let pool = if is_fresh { &mut state.fresh } else { &mut state.busy };
         pool.taken = pool.taken.saturating_sub(1);
         while let Some((next, sender)) =
             if is_fresh { state.next_fresh(self.fresh) } else { state.busy.next(|_| true) }
         {
-            // If the receiver no longer waits, the permit comes back and the next one gets it.
+            // Sending fails if the waiting run was cancelled; then the next run gets the permit.
             match sender.send(self.permit(next, is_fresh)) {
-                Err(mut permit) => permit.given = false,
+                Err(mut permit) => permit.counted = false,
                 Ok(()) => {
                     let pool = if is_fresh { &mut state.fresh } else { &mut state.busy };
                     pool.taken += 1;
                     if is_fresh {
                         state.holders.insert(next);
+                        // The connection has its one permit now. Its other runs must wait for the permits of busy connections.
                         state.fresh.dismiss(next);
                     }
                     return;
@@ -191,32 +200,36 @@ impl RunQueue {
 }
 
 impl RunState {
-    /// Takes the next run for a free fresh permit: one that waits for such a permit, or else one of a fresh connection
-    /// that waits with busy ones because its address held as many fresh permits as it may. Addresses that still do
-    /// are skipped.
+    /// Takes the next run for a free fresh permit (of `fresh` in all): one that waits for such a permit, or else one of a fresh
+    /// connection that waits with busy ones because its address held as many fresh permits as it may. Addresses that still
+    /// hold as many are skipped.
     fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
-        let Self { fresh: pool, busy, until, holders } = self;
-        let (now, until, holders) = (Instant::now(), &*until, &*holders);
-        let next = pool.next(|caller| has_room(holders, caller, fresh));
-        let may = |caller| is_fresh(until, holders, caller, now) && has_room(holders, caller, fresh);
+        let Self { fresh: pool, busy, debt_free_at, holders } = self;
+        let (now, debt_free_at, holders) = (Instant::now(), &*debt_free_at, &*holders);
+        let next = pool.next(|caller| may_hold_more(holders, caller, fresh));
+        let may =
+            |caller| is_fresh(debt_free_at, holders, caller, now) && may_hold_more(holders, caller, fresh);
         next.or_else(|| busy.next(may))
     }
 
-    fn ran(&mut self, caller: CallerId, is_fresh: bool, ran: Duration) {
+    /// Adds a run that has ended to the debt of its connection.
+    fn note_run(&mut self, caller: CallerId, is_fresh: bool, ran: Duration) {
         if is_fresh {
             self.holders.remove(&caller);
         }
         let now = Instant::now();
-        self.until.retain(|_, until| *until > now);
-        if self.until.len() >= MAX_BUSY {
-            self.until.clear();
+        self.debt_free_at.retain(|_, at| *at > now);
+        if self.debt_free_at.len() >= MAX_DEBTORS {
+            self.debt_free_at.clear();
         }
-        let until = self.until.entry(caller).or_insert(now);
-        *until += ran * DEBT_FACTOR;
+        let at = self.debt_free_at.entry(caller).or_insert(now);
+        *at += ran * DEBT_FACTOR;
     }
 }
 
+// In the methods below, `sides` are the two halves of an address: its programs and its pages of other origins.
 impl PermitPool {
+    /// Queues a run, which gets its permit through `sender`.
     fn wait(&mut self, caller: CallerId, size: Size, sender: oneshot::Sender<RunPermit>) {
         let pages = self.queue.of(caller.address).of(caller.page != 0);
         pages.of(caller.page).of(size).of(caller.connection).push_back(sender);
@@ -270,7 +283,7 @@ impl PermitPool {
 }
 
 impl<K: Ord + Copy, V: Default> RoundRobin<K, V> {
-    /// The runs that wait under a key.
+    /// The entry of a key, which is made if it is missing.
     pub fn of(&mut self, key: K) -> &mut V {
         self.waiting.entry(key).or_default()
     }
@@ -311,17 +324,23 @@ impl<K, V> Default for RoundRobin<K, V> {
 
 /// Whether a connection has little debt and holds no fresh permit.
 fn is_fresh(
-    until: &BTreeMap<CallerId, Instant>,
+    debt_free_at: &BTreeMap<CallerId, Instant>,
     holders: &BTreeSet<CallerId>,
     caller: CallerId,
     now: Instant,
 ) -> bool {
-    let debt = until.get(&caller).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+    let debt = debt_free_at.get(&caller).map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
     debt <= FREE_DEBT && !holders.contains(&caller)
 }
 
-/// Whether an address, and its pages if the connection belongs to one, have fewer fresh permits than they may.
-fn has_room(holders: &BTreeSet<CallerId>, CallerId { address, page, .. }: CallerId, fresh: usize) -> bool {
+/// Whether the address of a connection may hold a further permit of the `fresh` ones, and its pages of other origins too if the
+/// connection is one of a page ([`RunQueue::fresh`]).
+fn may_hold_more(
+    holders: &BTreeSet<CallerId>,
+    CallerId { address, page, .. }: CallerId,
+    fresh: usize,
+) -> bool {
+    // The number of permits of the connections with a page from `first` to `last`.
     let permits = |first: u128, last: u128| {
         let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| CallerId {
             address,
@@ -336,7 +355,7 @@ fn has_room(holders: &BTreeSet<CallerId>, CallerId { address, page, .. }: Caller
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
-        if self.given {
+        if self.counted {
             self.runs.leave(self.caller, self.is_fresh, self.since.elapsed());
         }
     }
@@ -359,7 +378,7 @@ mod tests {
         // Gives every connection a debt, so that none is fresh.
         let until = Instant::now() + Duration::from_secs(60);
         let first = caller([9; 4], 0);
-        runs.state().until.extend(asked.iter().chain([&first]).map(|caller| (*caller, until)));
+        runs.state().debt_free_at.extend(asked.iter().chain([&first]).map(|caller| (*caller, until)));
         let taken = runs.enter(first, Size::Single).await;
         let finished = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
@@ -442,7 +461,7 @@ mod tests {
         assert!(other.unwrap().is_fresh);
         drop((one, two));
         assert!(runs.enter(greedy, Size::Single).await.is_fresh, "short runs leave little debt");
-        runs.state().ran(greedy, false, Duration::from_millis(300));
+        runs.state().note_run(greedy, false, Duration::from_millis(300));
         assert!(!runs.enter(greedy, Size::Single).await.is_fresh, "the connection has debt after a long run");
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(runs.enter(greedy, Size::Single).await.is_fresh, "the debt has decreased with time");
@@ -491,7 +510,7 @@ mod tests {
         let runs = RunQueue::new(1);
         let until = Instant::now() + Duration::from_secs(60);
         let (one, two) = (caller([127, 0, 0, 1], 1), caller([127, 0, 0, 1], 2));
-        runs.state().until.extend([(one, until), (two, until)]);
+        runs.state().debt_free_at.extend([(one, until), (two, until)]);
         let taken = runs.enter(one, Size::Single).await;
         let given_up = tokio::time::timeout(Duration::from_millis(10), runs.enter(two, Size::Single)).await;
         assert!(given_up.is_err());

@@ -1,21 +1,23 @@
-//! Text from outside (callers, upstreams, peers, files, databases) in log lines, messages and tables for operators.
+//! Escapes and shortens text from outside (callers, upstreams, peers, files, databases) in log lines, messages and tables for
+//! operators.
 //!
-//! Such text can be long, and can have characters that end a line, move the cursor, turn the direction of what follows, or
-//! show nothing. A reader would take a part of it for a line of this program.
+//! Such text can be long, and can have characters that end a line, move the cursor, turn the direction of the text after them,
+//! or show nothing. A reader could take a part of such text for a line of this program.
 
 use std::fmt::{self, Display, Write};
 
-/// Longest text in a log line or in a message, in bytes. Longer reasons, such as a revert's, are in the response.
+/// Longest text in a log line or in a message, in bytes. The caller's response has longer reasons, such as that of a revert,
+/// in full.
 pub const LINE: usize = 1_000;
 
 /// Longest text in a table beside others, in bytes.
 pub const CELL: usize = 200;
 
-/// The end of a text that was cut.
+/// Stands at the end of a text that was cut.
 const CUT: &str = "...";
 
-/// Whether a character is not seen as itself: controls, separators of lines, marks of direction, and characters without a
-/// width (general categories Cc, Cf, Zl, Zp, variation selectors and the fillers that show nothing).
+/// Whether a reader cannot see a character: controls, separators of lines, marks of direction, and characters without a
+/// width (Unicode's general categories Cc, Cf, Zl and Zp, variation selectors and the fillers that show nothing).
 pub const fn is_unseen(character: char) -> bool {
     matches!(
         character,
@@ -76,22 +78,23 @@ impl<T: Display> Display for Sanitized<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Escaper { to: f, left: self.most, keeps_lines: self.keeps_lines, is_cut: false };
         let written = write!(line, "{}", self.text);
-        // The error that ends a text that is too long.
+        // `Escaper` stops a text that is too long with an error, which is no failure of the output.
         if line.is_cut { f.write_str(CUT) } else { written }
     }
 }
 
-/// Escapes what is written, up to a length.
+/// Escapes the text that is written to it, and returns an error where the text exceeds its length.
 struct Escaper<'a, 'b> {
     to: &'a mut fmt::Formatter<'b>,
+    /// The number of bytes that may still be written, escapes included.
     left: usize,
     keeps_lines: bool,
     is_cut: bool,
 }
 
 impl Escaper<'_, '_> {
-    /// Writes a text as it is, as far as there is room.
-    fn seen(&mut self, text: &str) -> fmt::Result {
+    /// Writes a text without escapes, as far as the length allows.
+    fn plain(&mut self, text: &str) -> fmt::Result {
         let Some(left) = self.left.checked_sub(text.len()) else {
             self.is_cut = true;
             self.to.write_str(text.get(..text.floor_char_boundary(self.left)).unwrap_or_default())?;
@@ -113,7 +116,7 @@ impl Escaper<'_, '_> {
             self.is_cut = true;
             return Err(fmt::Error);
         }
-        self.seen(&escape)
+        self.plain(&escape)
     }
 }
 
@@ -124,9 +127,9 @@ impl Write for Escaper<'_, '_> {
             |character: char| is_unseen(character) && !(keeps_lines && matches!(character, '\n' | '\t'));
         for piece in text.split_inclusive(is_escaped) {
             match piece.chars().next_back().filter(|last| is_escaped(*last)) {
-                None => self.seen(piece)?,
+                None => self.plain(piece)?,
                 Some(last) => {
-                    self.seen(piece.strip_suffix(last).unwrap_or_default())?;
+                    self.plain(piece.strip_suffix(last).unwrap_or_default())?;
                     self.escape(last)?;
                 }
             }
