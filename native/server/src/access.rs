@@ -1,4 +1,5 @@
-//! Access control: the `Host` check against DNS rebinding, and the methods that web pages may call.
+//! Access control by the `Host` and `Origin` headers: the check of the host name against DNS rebinding, and the web pages that
+//! may call. It comes before the checks of the path and the API key (`admission.rs`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::request_source::RequestSource;
 
-/// The longest origin, in characters, that an error repeats. Real ones are scheme, host and port.
+/// The longest origin, in bytes, that an error repeats. Real origins are a scheme, a host and a port; the longest host name has
+/// 253 bytes.
 const SHOWN_ORIGIN: usize = 300;
 
 /// The web pages that the operator allows to call (`--cors`). Pages of this machine always may.
@@ -16,7 +18,7 @@ pub enum Origins {
     /// The option is not given. Any page may call methods that only read or that send signed transactions; the other
     /// methods ([`rootlight::rpc::PageAccess::Own`]) are for pages of this machine.
     Unnamed,
-    /// `*`: every page may use keys and change the chain; what shows the host's upstreams or pool is for pages of this
+    /// `*`: every page may use keys and change the chain. Methods that show the host's upstreams or pool stay for pages of this
     /// machine.
     Any,
     /// The pages that may call every method; other pages may call none. The comparison ignores case (`https://wallet.example`).
@@ -24,7 +26,7 @@ pub enum Origins {
 }
 
 impl Origins {
-    /// A warning to the operator about these pages.
+    /// A warning to the operator if these pages are more than the operator may expect; `None` if not.
     pub(crate) fn warning(&self) -> Option<&'static str> {
         let Self::List(names) = self else { return None };
         names.iter().any(|name| name == "null").then_some(
@@ -71,7 +73,8 @@ pub(crate) enum AccessRefusal {
     Origin(String),
 }
 
-/// The value of `Access-Control-Allow-Origin`, and whether the value depends on the request.
+/// The value of `Access-Control-Allow-Origin`, and whether the value depends on the request, which a `Vary` header must then
+/// say.
 pub(crate) type AllowedOrigin = (HeaderValue, bool);
 
 impl Access {
@@ -79,7 +82,8 @@ impl Access {
     /// names this machine. Returns the header that lets the page read the answer; `None` if no page sent the request.
     ///
     /// # Errors
-    /// The rule that refuses the request. The source then keeps the origin with the fewest rights.
+    /// The rule that refuses the request. The source of a refused request stays one of a page with the fewest rights, as
+    /// `Proxies::source` has made it.
     pub(crate) fn check(
         &self,
         headers: &HeaderMap,
@@ -136,7 +140,7 @@ fn advice(origin: &str) -> String {
     }
 }
 
-/// Whether a page comes from this machine: from `localhost` or a loopback address, over HTTP or HTTPS, on any port.
+/// Whether an origin is one of this machine: `localhost` or a loopback address, over HTTP or HTTPS, on any port.
 fn is_of_this_machine(origin: &str) -> bool {
     let origin = origin.to_ascii_lowercase();
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

@@ -1,4 +1,4 @@
-//! Whether networks that an operator names have an address.
+//! Whether an address is in a network that an operator has named: for proxies, bans and the clients of API keys.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,9 @@ use ipnet::IpNet;
 /// Bits of an IPv6 address before the IPv4 address that it stands for (`::ffff:0:0/96`, RFC 4291).
 const MAPPED_BITS: u8 = 96;
 
-/// Whether a network has an address, all of it as written. An IPv4 address and the IPv6 address that stands for it are the same,
-/// on both sides.
+/// Whether an address is in a network. All bits of the address are compared, where other limits compare only the /64 network of
+/// an IPv6 address. An IPv4 address and the IPv6 address that stands for it are the same, both in the network and as the
+/// address.
 pub(crate) fn has(network: &IpNet, address: IpAddr) -> bool {
     let address = address.to_canonical();
     network.contains(&address)

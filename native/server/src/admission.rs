@@ -1,4 +1,5 @@
-//! Admission of requests: the base path, the profile, and API keys in the path.
+//! Admission of requests after the check of their host and origin (`access.rs`) and before their body is read: the base path,
+//! the profile, and the API key in the path. An admitted request has a `Caller`, with its methods and rights.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::request_source::RequestSource;
 use crate::keys::KeyText;
 use crate::methods::Profile;
 
-/// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
+/// First segments of paths that the server uses itself or may use later. None of them is an API key.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
 
 /// The rules by which a server admits requests and gives them methods and rights. By default a server admits all requests, at
@@ -51,7 +52,7 @@ impl AdmissionRules {
     }
 
     /// Checks the path, and the key in the path if the service needs one. Returns the caller, whose batches have at most
-    /// `batch_limit` calls, and its key. The request's body is not read before.
+    /// `batch_limit` calls, and its key. The request's body is unread until then.
     pub(crate) async fn admit(
         &self,
         path: &str,
@@ -117,8 +118,8 @@ impl AdmissionRules {
     }
 }
 
-/// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
-/// passes on a request of another machine.
+/// Headers that proxies add. A request with one of them does not count as one of this machine, even if its connection comes from
+/// this machine: a proxy here passes on a request of another machine.
 pub(super) static OF_PROXIES: [HeaderName; 4] = [
     header::FORWARDED,
     header::VIA,
@@ -131,11 +132,12 @@ fn is_direct(headers: &HeaderMap, source: &RequestSource) -> bool {
     source.is_local() && !headers.keys().any(|name| OF_PROXIES.contains(name))
 }
 
-/// The path is neither the service's nor that of a key.
+/// The path is neither that of the service nor that of the service with a key.
 #[derive(Debug, PartialEq, Eq)]
 struct NoService;
 
-/// The segment of a path that is the key; `None` if it is missing.
+/// The segment of a path below the base path that is the key: `/KEY` or `/websocket/KEY`, with or without a slash at the end.
+/// `None` if the path has no key.
 fn key_segment(rest: &str) -> Result<Option<&str>, NoService> {
     let mut segments = rest.strip_prefix('/').unwrap_or(rest).split('/');
     let mut first = segments.next().unwrap_or_default();
@@ -153,7 +155,7 @@ fn key_segment(rest: &str) -> Result<Option<&str>, NoService> {
     Ok(Some(first).filter(|first| !first.is_empty()))
 }
 
-/// The origin of the page that sends a request; an empty text if there are several.
+/// The origin of the page that sends a request; an empty text if there are several origins or one that is not ASCII.
 fn origin(headers: &HeaderMap) -> Option<String> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let first = origins.next()?;

@@ -1,20 +1,20 @@
-//! IP addresses that the operator has banned.
+//! The list of IP addresses that the operator has banned, without a lock or a clock (`bans.rs` has both).
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Seconds until a ban ends: a day, so that an address that changes hands is not refused for ever.
+/// Seconds until a ban ends: a day, so that the next owner of an address is not refused for ever.
 pub const BAN_SECONDS: u64 = 24 * 60 * 60;
-/// Most bans that are kept. Each connection and each request is compared with all of them.
+/// Most bans in the list. Each connection and each request is compared with all of them.
 pub const MAX_BANS: usize = 1_024;
-/// Longest text that names a range: the longest IPv6 address, a slash and three digits.
+/// Longest text of a range, in bytes: the longest IPv6 address (45 bytes), a slash and three digits, rounded up.
 const MAX_TEXT: usize = 50;
 
 /// An IP address, or all addresses with the same first bits (CIDR).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
     address: IpAddr,
-    /// How many bits are compared; `None` stands for all.
+    /// The number of first bits that are compared, of the address as it was written; `None` stands for all bits.
     bits: Option<u8>,
 }
 
@@ -50,7 +50,7 @@ impl AddressRange {
         Ok(range)
     }
 
-    /// The address, or the one that the range is written with.
+    /// The address; for a range the address before the slash.
     pub const fn address(&self) -> IpAddr {
         self.address
     }
@@ -59,6 +59,7 @@ impl AddressRange {
     /// the first 64 bits are compared at most, because one client controls all addresses of such a network.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (own, other) = (self.address.to_canonical(), address.to_canonical());
+        // Both addresses as numbers, and how many bits such an address has.
         let (own, other, width) = match (own, other) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 (u128::from(own.to_bits()), u128::from(other.to_bits()), 32)
@@ -66,9 +67,10 @@ impl AddressRange {
             (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128_u32),
             _ => return false,
         };
-        // A range of IPv4 addresses that is written as IPv6 has 96 leading bits.
-        let written = if self.address.is_ipv4() { 32_u32 } else { 128 };
-        let free = self.bits.map_or(0, |bits| written.saturating_sub(u32::from(bits)));
+        // The last bits, which may differ. They are counted in the form that was written: a range of IPv4 addresses that is
+        // written as IPv6 has 96 further bits in front.
+        let written_width = if self.address.is_ipv4() { 32_u32 } else { 128 };
+        let free = self.bits.map_or(0, |bits| written_width.saturating_sub(u32::from(bits)));
         let free = if width == 128 { free.max(64) } else { free };
         let mask = u128::MAX.checked_shl(free.min(width)).unwrap_or(0);
         (own ^ other) & mask & u128::MAX.checked_shr(128_u32.saturating_sub(width)).unwrap_or(0) == 0
@@ -129,12 +131,14 @@ impl BanList {
 
     /// The bans at `now`: single addresses first, then ranges, as the reference node lists them.
     pub(crate) fn list(&self, now: u64) -> Vec<String> {
-        let of = |ranges: bool| {
-            let bans =
-                self.bans.iter().filter(move |(range, until)| *until > now && range.bits.is_some() == ranges);
+        let listed = |is_range: bool| {
+            let bans = self
+                .bans
+                .iter()
+                .filter(move |(range, until)| *until > now && range.bits.is_some() == is_range);
             bans.map(|(range, _)| format!("{range}"))
         };
-        of(false).chain(of(true)).collect()
+        listed(false).chain(listed(true)).collect()
     }
 }
 

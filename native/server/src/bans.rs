@@ -1,4 +1,5 @@
-//! The banned addresses of this process: the server refuses clients there, and upstreams there are not asked.
+//! The banned addresses of this process: the server refuses clients with such an address, and upstreams at one get no requests.
+//! The methods `sco_banAddress` and `sco_unbanAddress` change them.
 
 use std::net::IpAddr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,7 +13,7 @@ use crate::ban_list::BanList;
 
 pub use crate::ban_list::{AddressRange, BAN_SECONDS, BanRefusal, MAX_BANS, NotARange};
 
-/// Gives the address at which an upstream was reached last; `None` if it is not known.
+/// Returns the address at which an upstream was reached last; `None` if no address is known.
 pub type AddressOf = Box<dyn Fn() -> Option<IpAddr> + Send + Sync>;
 
 /// The banned addresses, which are lost when the process ends.
@@ -20,14 +21,14 @@ pub struct HostBans {
     list: RwLock<BanList>,
     proxies: RwLock<Vec<IpNet>>,
     upstreams: RwLock<Vec<AddressOf>>,
-    /// Counts the bans, so that open connections learn of them.
-    made: watch::Sender<u64>,
+    /// The number of calls of [`Self::ban`] that succeeded, by which open connections notice a new ban.
+    ban_count: watch::Sender<u64>,
 }
 
 impl Default for HostBans {
     fn default() -> Self {
         let (list, proxies, upstreams) = Default::default();
-        Self { list, proxies, upstreams, made: watch::Sender::new(0) }
+        Self { list, proxies, upstreams, ban_count: watch::Sender::new(0) }
     }
 }
 
@@ -46,12 +47,12 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 impl HostBans {
-    /// Sets the trusted proxies, whose headers name the addresses of their clients. They are never banned.
+    /// Sets the trusted proxies, whose headers name the addresses of their clients. A trusted proxy is never banned.
     pub fn trust(&self, proxies: Vec<IpNet>) {
         *write(&self.proxies) = proxies;
     }
 
-    /// Sets the upstreams, which are known by their addresses. Bans never leave all of them alone.
+    /// Sets the upstreams, each by its address. Bans never keep all of them from requests at once.
     pub fn protect(&self, upstreams: Vec<AddressOf>) {
         *write(&self.upstreams) = upstreams;
     }
@@ -65,9 +66,9 @@ impl HostBans {
 
     /// Completes when an address is banned.
     pub async fn banned(&self, address: IpAddr) {
-        let mut made = self.made.subscribe();
+        let mut ban_count = self.ban_count.subscribe();
         while !self.is_banned(address) {
-            if made.changed().await.is_err() {
+            if ban_count.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
@@ -77,31 +78,33 @@ impl HostBans {
         read(&self.proxies).iter().any(|proxy| addresses::has(proxy, address))
     }
 
-    /// Whether the upstream of this place is not asked now: its address is banned, and that of another is not.
+    /// Whether the upstream with this index gets no requests now: its address is banned, and that of another upstream is not.
     #[must_use]
-    pub fn is_paused(&self, place: usize) -> bool {
+    pub fn is_paused(&self, index: usize) -> bool {
         let (list, now) = (read(&self.list), unix_time());
         let banned = |of: &AddressOf| of().is_some_and(|address| list.is_banned(address, now));
         let upstreams = read(&self.upstreams);
-        upstreams.get(place).is_some_and(banned) && !upstreams.iter().all(banned)
+        upstreams.get(index).is_some_and(banned) && !upstreams.iter().all(banned)
     }
 
-    /// Whether a ban of the range leaves none of the healthy upstreams. If none is healthy, all count.
+    /// Whether a ban of the range hits an upstream and leaves none of the healthy ones. If none is healthy, all count.
     fn takes_last(&self, range: &AddressRange, healthy: &[usize]) -> bool {
         let (list, now) = (read(&self.list), unix_time());
         let upstreams = read(&self.upstreams);
-        let hit = |of: &AddressOf| of().is_some_and(|address| range.contains(address));
-        let out = |of: &AddressOf| {
-            let gone = |address| range.contains(address) || list.is_banned(address, now);
-            of().is_some_and(gone)
+        let is_in_range = |of: &AddressOf| of().is_some_and(|address| range.contains(address));
+        let would_be_banned = |of: &AddressOf| {
+            of().is_some_and(|address| range.contains(address) || list.is_banned(address, now))
         };
-        let mut well = healthy.iter().filter_map(|place| upstreams.get(*place)).peekable();
-        upstreams.iter().any(hit)
-            && if well.peek().is_some() { well.all(out) } else { upstreams.iter().all(out) }
+        let mut healthy = healthy.iter().filter_map(|index| upstreams.get(*index)).peekable();
+        upstreams.iter().any(is_in_range)
+            && match healthy.peek().is_some() {
+                true => healthy.all(would_be_banned),
+                false => upstreams.iter().all(would_be_banned),
+            }
     }
 
-    /// Bans a range for [`BAN_SECONDS`]. A ban that exists is prolonged. `healthy` are the numbers of the upstreams that
-    /// answer well.
+    /// Bans a range for [`BAN_SECONDS`]. A ban that exists is prolonged. `healthy` are the indexes of the upstreams that
+    /// answer well, in the order of [`Self::protect`].
     ///
     /// # Errors
     /// The range cannot be banned. Nothing is changed then.
@@ -117,7 +120,7 @@ impl HostBans {
         if !banned {
             return Err(BanRefusal::TooMany);
         }
-        self.made.send_modify(|made| *made = made.wrapping_add(1));
+        self.ban_count.send_modify(|count| *count = count.wrapping_add(1));
         Ok(())
     }
 

@@ -23,12 +23,12 @@ use crate::methods::dispatcher;
 /// sends would reset it, and the client would not see the error; but reading must end.
 const SURPLUS_BYTES: usize = 1024 * 1024;
 
-/// The number of bytes of the bodies of one address that are read between two rests while long work occupies all processors.
-/// Moving bytes takes as much time of the threads that serve connections as answering brief messages, and a long
-/// message would only wait for its turn earlier.
+/// The number of bytes of the bodies of one address that are read between two rests (`rests.rs`) while long work occupies all
+/// processors. Moving bytes takes as much time of the threads that serve connections as answering brief messages. A long
+/// message loses little by a rest, because it would only wait longer for its turn afterwards.
 const PIECE: usize = 128 * 1024;
 
-/// The time between two checks whether others wait for the bytes that a stalled body holds.
+/// The time between two checks whether other requests wait for the bytes of the budget that a stalled body holds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The reason why a body was not read.
@@ -58,6 +58,7 @@ pub(crate) async fn read(
     if announced > most.saturating_add(SURPLUS_BYTES) {
         return Err(UnreadBody::TooLong);
     }
+    // The end of the time limit. The clock is read only when the body is first waited for.
     let mut until = None;
     let mut until = || *until.get_or_insert_with(|| Instant::now() + shared.limits.body_timeout);
     let exact = request.body().size_hint().exact().is_some();
@@ -85,6 +86,7 @@ pub(crate) async fn read(
             body.extend_from_slice(&chunk);
             continue;
         }
+        // The body is too long: its bytes and their reservation are dropped, and the rest is read and discarded.
         (body, reserved) = (Vec::new(), Reservation::default());
         surplus = surplus.saturating_add(chunk.len());
         if surplus > SURPLUS_BYTES {
@@ -129,8 +131,8 @@ async fn next(
     .await
 }
 
-/// Reads a message of a caller. Reading a long one takes milliseconds, so it is done in turn and not on the thread of a
-/// connection. Returns `None` if the system has no thread for it.
+/// Parses a message of a caller. Parsing a long one takes milliseconds, so that it waits in the queue `ServerState::reads` and
+/// then runs on a thread of its own. Returns `None` if the system has no thread for it.
 pub(super) async fn read_message(shared: &ServerState, caller: &Caller, text: Vec<u8>) -> Option<Message> {
     let most = caller.batch_limit();
     if text.len() <= SHORT_JSON {

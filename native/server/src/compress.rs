@@ -1,4 +1,4 @@
-//! Compression of answers (Brotli and gzip), and which coding a client prefers.
+//! Compression of answers over HTTP (Brotli and gzip), and which coding a client prefers.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const PIECE: usize = 16 * 1024;
 /// Effort of Brotli, from 0 to 11. At 2 it takes less time than gzip and makes shorter answers: 256 KiB of logs take 1.2 ms
 /// and become 27.8 kB (gzip: 3.7 ms and 30.2 kB). At 5 it takes three times as long and saves nothing.
 const BROTLI_QUALITY: u32 = 2;
-/// Base-2 logarithm of Brotli's window in bytes. A compressor takes a few times as much memory.
+/// Base-2 logarithm of Brotli's window in bytes: 256 KiB. A compressor takes a few times as much memory.
 const BROTLI_WINDOW: u32 = 18;
 
 /// A coding of answers.
@@ -34,6 +34,7 @@ pub(super) enum Coding {
 }
 
 impl Coding {
+    /// The name in the headers `Accept-Encoding` and `Content-Encoding`.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -104,7 +105,7 @@ fn compressed(coding: Coding, plain: &[u8], pauses: &Pauses<'_>) -> Vec<u8> {
     }
 }
 
-/// Compresses a body in pieces. Writing to memory does not fail.
+/// Compresses a body in pieces, with pauses between them. Writing to memory does not fail.
 fn write(encoder: &mut impl Write, plain: &[u8], pauses: &Pauses<'_>) {
     for piece in plain.chunks(PIECE) {
         pauses.pause();

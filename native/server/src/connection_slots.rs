@@ -20,11 +20,11 @@ use tokio::time::Instant;
 
 use crate::service::Counts;
 
-/// The idle time before a connection may be closed for another one. A client that has just connected may be about to
-/// send a request.
+/// The idle time before a connection may be closed for another one, because a client that has just connected may be about to
+/// send a request; also the longest wait for the slot that such a connection frees.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The time between two searches for a connection that can be closed.
+/// The time between two searches for a connection that can be closed, while all slots are taken.
 const ROOM_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The number of bytes that a client must receive within the write time limit, unless it receives all. A client that
@@ -34,10 +34,12 @@ const TAKEN_BYTES: u64 = 256 * 1024;
 /// The write time limit while other clients wait for bytes of the answer budget.
 const CONTENDED_WRITE: Duration = Duration::from_secs(1);
 
-/// The first bytes of a body or message, which are not counted. For all connections together they make at most 64 MiB.
+/// The number of first bytes of a body or message that the request budget does not count. For all connections together (4,096)
+/// they make at most 64 MiB.
 pub(crate) const FREE_BYTES: usize = 16 * 1024;
 
-/// The number of bytes of the request budget that a WebSocket message takes at a time.
+/// The number of bytes of the request budget that a WebSocket message takes at a time: its length is not known before its
+/// last frame.
 const BODY_STEP: usize = 256 * 1024;
 
 /// The bytes of a control frame of a client besides its payload: two, and the mask (RFC 6455, 5.2).
@@ -53,25 +55,28 @@ pub(crate) struct ClientConnection {
     pub(crate) id: CallerId,
     /// The full IP address of the other side; 127.0.0.1 for a Unix socket.
     pub(crate) source: IpAddr,
-    /// Whether it came over a Unix socket.
+    /// Whether the connection came over a Unix socket.
     pub(crate) is_unix: bool,
     pub(crate) counts: Counts,
-    /// The client of a WebSocket that a trusted proxy passes on.
+    /// The client of a WebSocket that a trusted proxy passes on, once the connection is such a WebSocket.
     forwarded: OnceLock<CallerId>,
     /// The asker for whom messages and answers are counted: the client or its API key, or its pages.
     asker: Mutex<Asker>,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
-    /// The time when the last of them was answered, in milliseconds.
+    /// The time when the last of these messages was answered, or when the connection was opened, in milliseconds of the clock of
+    /// `budget::milliseconds`.
     idle_since: AtomicU64,
     /// Bytes of answers that have not been written to the socket yet.
     unsent: AtomicUsize,
-    /// Signals that there are such bytes.
+    /// Signals that there are unsent bytes.
     sends: Notify,
     /// Total bytes written to the socket.
     written: AtomicU64,
-    /// The received part of an incomplete WebSocket message.
+    /// The received part of an incomplete WebSocket message; `None` while the connection speaks HTTP, whose bodies are counted
+    /// in `body.rs`.
     inbound: Mutex<Option<Inbound>>,
+    /// Signals that the connection must be closed in favour of another one.
     leave: Notify,
 }
 
@@ -80,7 +85,7 @@ pub(crate) struct ClientConnection {
 struct Inbound {
     bytes: usize,
     reserved: Reservation,
-    /// The time of its first byte.
+    /// The time of the message's first byte.
     since: Option<Instant>,
 }
 
@@ -133,8 +138,9 @@ impl ClientConnection {
         *self.asker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts bytes as unsent until the returned value is dropped, and takes what they lack of the answer budget: all but
-    /// the first [`SMALL_ANSWER`] unsent bytes of a connection. Returns `None` if there is no room.
+    /// Counts bytes as unsent until the returned value is dropped. Bytes for which `reserved` has no reservation take one of the
+    /// answer budget now, if the connection has more than [`SMALL_ANSWER`] unsent bytes. Returns `None` if the budget is used
+    /// up.
     pub(crate) async fn sending(
         self: &Arc<Self>,
         body: impl Into<Bytes>,
@@ -153,7 +159,7 @@ impl ClientConnection {
         Some(unsent)
     }
 
-    /// Counts bytes as unsent that take no memory of this connection, or little.
+    /// Counts bytes as unsent without a reservation: bytes that all connections share, or few.
     pub(crate) fn sending_uncounted(self: &Arc<Self>, body: Bytes) -> Unsent {
         let counted = body.len();
         self.unsent.fetch_add(counted, Ordering::Relaxed);
@@ -188,12 +194,12 @@ impl ClientConnection {
         self.inbound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts received bytes as WebSocket messages from now on.
+    /// Counts received bytes as parts of WebSocket messages from now on.
     pub(crate) fn count_messages(&self) {
         *self.inbound() = Some(Inbound::default());
     }
 
-    /// Counts received bytes. Returns `false` if the request budget has no room for them.
+    /// Counts received bytes. Returns `false` if the request budget is used up.
     pub(crate) fn received(&self, bytes: usize) -> bool {
         let mut inbound = self.inbound();
         let Some(inbound) = inbound.as_mut() else { return true };
@@ -251,7 +257,7 @@ impl ClientConnection {
         let mut mark: Option<(Instant, u64)> = None;
         loop {
             if self.unsent() == 0 {
-                // No timer runs meanwhile, because timers of thousands of idle connections take processor time.
+                // An idle connection has no timer, because timers of thousands of them take processor time.
                 self.sends.notified().await;
                 mark = Some((Instant::now(), self.written.load(Ordering::Relaxed)));
             }
@@ -290,8 +296,9 @@ impl Drop for Work {
 pub(crate) struct Unsent {
     work: Work,
     body: Bytes,
-    /// The bytes that count as unsent.
+    /// The bytes that count as unsent; more than those of the body for a control frame, whose header counts too.
     counted: usize,
+    /// The reservation that came with the answer, and the one for the rest of its bytes, which sending the answer took.
     reserved: [Reservation; 2],
 }
 
@@ -326,7 +333,7 @@ impl Drop for Unsent {
     }
 }
 
-/// The byte count of an answer that the socket's writer holds.
+/// Counts the bytes of an answer that the library is writing to the socket.
 #[derive(Debug)]
 pub(crate) struct Sending {
     connection: Arc<ClientConnection>,
@@ -340,10 +347,13 @@ impl Drop for Sending {
     }
 }
 
+/// The slots for connections of one kind: the WebSockets of a server, or its other connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     free: Arc<Semaphore>,
+    /// The number of all slots.
     most: usize,
+    /// The connections that have a slot, by the number of the connection.
     taken: Mutex<BTreeMap<u64, Arc<ClientConnection>>>,
 }
 
@@ -374,6 +384,7 @@ impl ConnectionSlots {
     /// Waits for a slot. If all are taken, an idle connection is told to close.
     pub(crate) async fn enter(self: &Arc<Self>, connection: &Arc<ClientConnection>) -> ConnectionSlot {
         loop {
+            // With a free slot the wait is over at once, unless another connection takes the slot first: then after a millisecond.
             let within = if self.free.available_permits() > 0 { Duration::ZERO } else { ROOM_INTERVAL };
             if within > Duration::ZERO {
                 self.make_room(connection, 0);
@@ -407,9 +418,9 @@ impl ConnectionSlots {
         Some(ConnectionSlot { slots: self.clone(), id, _permit: permit })
     }
 
-    /// Tells an idle connection to close, of a site or address that has at least `more` connections more than the
-    /// newcomer's. Returns whether there was one. Connections of one that holds more than half of all slots may
-    /// be closed at any idle time, so that newcomers do not wait while it opens connections.
+    /// Tells an idle connection to close, of a site or address that has at least `more` connections more than that of the
+    /// newcomer. Returns whether there was such a connection. If a site or address holds more than half of all slots, its
+    /// connections may be closed however short they are idle, so that newcomers do not wait while it opens connections.
     fn make_room(&self, newcomer: &ClientConnection, more: usize) -> bool {
         let taken = self.taken();
         let crowd = NetworkCounts::of(taken.values().map(|connection| connection.client().address));
@@ -417,7 +428,7 @@ impl ConnectionSlots {
             crowd.compare(connection.client().address, newcomer.client().address)
         };
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
-        // A single connection is no hoard, even where there is one slot.
+        // A single connection may not be closed before its grace is over, even where there is only one slot.
         let most = (self.most / 2).max(1);
         let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
         let idle = idle.filter(|(connection, since)| {

@@ -1,4 +1,5 @@
-//! Accepts connections, and serves each until it ends.
+//! Accepts connections, gives each a slot, and serves each until it ends: TLS handshake, then requests of HTTP/1.1, which
+//! `http.rs` answers. A WebSocket continues in `ws.rs`.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,7 +28,7 @@ use super::server_state::{ServerState, stopped};
 use super::sockets::Listener;
 use crate::metrics::{GaugeGuard, Rejection};
 
-/// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
+/// Pause after a failed `accept`, such as for lack of file descriptors, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The number of bytes buffered for a connection besides bodies; also the longest request head.
@@ -57,7 +58,7 @@ impl Connections {
         processors::join();
         loop {
             match listener.accept().await {
-                // A banned client learns nothing, and takes no slot.
+                // The connection of a banned client is closed without a word, and takes no slot.
                 Ok((_, Some(address))) if self.shared.is_banned(address) => {}
                 Ok((stream, address)) => {
                     let connection = ClientConnection::new(address, &self.shared.counts);
@@ -103,6 +104,7 @@ impl Connections {
         None
     }
 
+    /// Answers the requests of a connection until it ends or becomes a WebSocket.
     async fn serve(&self, stream: Box<dyn Stream>, connection: Arc<ClientConnection>) {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(HeadTimer::default()).header_read_timeout(self.shared.limits.head_timeout);
@@ -112,7 +114,7 @@ impl Connections {
         let service = service_fn(move |request: Request<Incoming>| {
             let (shared, client) = (shared.clone(), client.clone());
             let mut request = request.map(Body::new);
-            // Boxed, because hyper keeps the room for this future as long as the connection is open.
+            // Boxed, because hyper keeps the memory for this future as long as the connection is open.
             Box::pin(async move { Ok::<_, Infallible>(http::handle(&shared, &client, &mut request).await) })
         });
         let io = TokioIo::new(Metered::new(stream, connection.clone()));
@@ -140,7 +142,8 @@ impl Connections {
         }
     }
 
-    /// Completes when something else than the client ends a connection.
+    /// Completes when the server has a reason to end a connection. While the server stops, only a client that does not read its
+    /// answers is such a reason: the connection ends by itself after the request that is being answered.
     async fn signal(&self, connection: &ClientConnection, is_stopping: bool) -> Signal {
         let mut stop = self.shared.stop.clone();
         tokio::select! {
@@ -151,9 +154,9 @@ impl Connections {
     }
 }
 
-/// The timer of one connection. Hyper makes a sleep for each request and drops it when the head has come. All of them wait
-/// by one entry of the runtime's timers, which is moved when it fires: making and removing an entry takes the lock of all
-/// timers.
+/// The timer of one connection. Hyper makes a sleep for each request and drops it when the head has come. All sleeps of the
+/// connection share one entry of the runtime's timers, because making and removing an entry takes the lock of all timers. The
+/// entry fires at the end of the earliest sleep, and is then moved to the end of the present one.
 #[derive(Clone, Default)]
 pub(super) struct HeadTimer(Arc<Mutex<Option<Pin<Box<tokio::time::Sleep>>>>>);
 

@@ -1,4 +1,4 @@
-//! Files of redb databases: made whole or not at all, and words for their failures.
+//! Files of redb databases (of API keys, headers and executed chains): made whole or not at all, and texts for their errors.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,14 +9,14 @@ use rootlight_limits::io_words::of_path;
 /// Opens the database at a path, or makes it. If that fails, no part of a new file stays.
 ///
 /// # Errors
-/// The file cannot be opened or made, or it is no database.
+/// The file cannot be opened or made, or it is not a database.
 pub fn create(path: &Path) -> Result<Database, DatabaseError> {
     whole(path, || Database::create(path), |error| matches!(error, DatabaseError::DatabaseAlreadyOpen))
 }
 
-/// Opens the database at a path with `open`, which makes it if there is none. If that fails, such as on a full disk, a file that
-/// was not there before is removed: the next attempt would take a part of a database for something else. A file that another
-/// program `has_open` stays: that program made it meanwhile.
+/// Opens the database at a path with `open`, which makes the file if there is none. If that fails, such as on a full disk, a file
+/// that was not there before is removed: the next attempt would take a part of a database for a damaged one. The file stays if
+/// `has_open` says of the error that another program has the file open, because that program made it meanwhile.
 pub(crate) fn whole<E>(
     path: &Path,
     open: impl FnOnce() -> Result<Database, E>,

@@ -1,4 +1,4 @@
-//! The handshake of a WebSocket.
+//! The handshake by which an HTTP connection becomes a WebSocket (RFC 6455).
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, WebSocketUpgrade};
@@ -13,7 +13,7 @@ use tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::limits::ServerLimits;
 
-/// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
+/// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of the memory of an idle connection.
 const READ_BUFFER: usize = 4 * 1024;
 
 /// Longest WebSocket frame of a client, in bytes. The reference node closes the connection above 64 KiB, which large batches of
@@ -34,6 +34,7 @@ impl Handshake {
     /// # Errors
     /// The response to a request that is no handshake.
     pub(super) async fn read(parts: &mut Parts) -> Result<Self, Response> {
+        // Taken before axum looks at the request, because axum removes the upgrade from it.
         let (upgrade, key) = (
             parts.extensions.get::<OnUpgrade>().cloned(),
             parts.headers.get(header::SEC_WEBSOCKET_KEY).cloned(),
@@ -60,6 +61,7 @@ impl Handshake {
     }
 }
 
+/// Makes the WebSocket of a connection whose response to the handshake was sent.
 pub(super) async fn open(upgraded: Upgraded, limits: &ServerLimits) -> WebSocket {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)

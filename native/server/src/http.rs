@@ -1,4 +1,5 @@
-//! HTTP: methods, content types, sizes, CORS, status codes.
+//! Answers HTTP requests: methods, content types, sizes, CORS, status codes. A POST request carries a JSON-RPC message, which the
+//! service answers; a GET request asks for a probe, a file of the page, or the upgrade to a WebSocket.
 
 use std::future::poll_fn;
 use std::mem::take;
@@ -36,7 +37,7 @@ use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
-/// The answer to a request for metrics. It says neither whether the server has metrics nor at which address.
+/// The answer to a request for `/metrics`. The text says neither whether the server has metrics nor at which address.
 const NO_METRICS: &str =
     "no metrics here: --metrics-listen ADDRESS:PORT serves GET /metrics on an address of its own";
 
@@ -96,6 +97,7 @@ fn check_origin(
     (source, checked.map_err(refused))
 }
 
+/// Answers a request whose host and origin are allowed, by its method, path and headers.
 async fn route(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
@@ -137,6 +139,7 @@ async fn route(
     }
 }
 
+/// Reads the JSON-RPC message of a POST request, and answers it by the service.
 async fn post(
     shared: &ServerState,
     caller: &Arc<Caller>,
@@ -166,6 +169,7 @@ async fn post(
     let timer = shared.counts.metrics.messages.start(&message, began);
     let answered = shared.service.answer_message(caller, message).await;
     timer.end(answered.reply.as_ref());
+    // The message is answered, so that its bytes count no longer.
     drop(reserved);
     let mut reply = answer(shared, caller_id, answered, request.headers()).await;
     if let Some(limit_status) = limit_status {
@@ -174,7 +178,7 @@ async fn post(
     reply
 }
 
-/// The response with an answer of the service.
+/// The response with an answer of the service, compressed as the headers of the request (`asked`) allow.
 async fn answer(
     shared: &ServerState,
     caller_id: CallerId,
@@ -211,6 +215,7 @@ async fn answer(
     reply
 }
 
+/// The response to a request whose body was not read. `limit` is the longest body, in bytes.
 fn refused_body(refusal: UnreadBody, limit: usize) -> Response {
     let text = refusal.to_string();
     let mut response = match refusal {
@@ -305,7 +310,7 @@ fn add_cors(headers: &mut HeaderMap, origin: HeaderValue, varies: bool) {
     }
 }
 
-/// Answers a browser that asks for a file of the page. Files need no key: they are the same for everybody.
+/// Answers a browser that asks for a file of the page. Files need no key, because all clients get the same ones.
 fn page(shared: &ServerState, request: &Request) -> Option<Response> {
     let path = shared.admission.below_base_path(request.uri().path())?;
     let page = shared.page.as_ref()?;
@@ -322,7 +327,7 @@ fn page(shared: &ServerState, request: &Request) -> Option<Response> {
     Some(answer)
 }
 
-/// Answers a request that is neither POST nor for anything that browsers and probes ask for.
+/// Answers a request that is neither a POST nor one for a probe, a file of the page or a WebSocket.
 fn not_allowed(shared: &ServerState, path: &str) -> Response {
     let below = shared.admission.below_base_path(path);
     if path == "/metrics" || below == Some("/metrics") {

@@ -1,27 +1,27 @@
-//! Where a server finds its API keys.
+//! Where a server finds its API keys: in this process, or in stores that several servers share (`native/cluster/src/keys`).
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::keys::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Registry};
 
-/// Where the server finds keys and everything that belongs to them.
+/// Where the server finds keys, and their counters, filters and changes. The traits are in `keys/traits.rs`.
 #[derive(Clone)]
 pub struct KeyAccess {
     /// The keys.
     pub keys: Arc<dyn KeyLookup>,
     /// The counters of the keys.
     pub quotas: Arc<dyn Quotas>,
-    /// The owners of their filters.
+    /// The numbers that own the filters of the keys.
     pub filters: Arc<dyn FilterOwners>,
-    /// Announcements of changes.
+    /// Announces changes of the keys.
     pub notifier: Arc<dyn ChangeNotifier>,
     /// Whether clients of this machine are served without a key.
     pub anonymous: bool,
 }
 
 impl KeyAccess {
-    /// Keys of this process alone.
+    /// The keys of a registry, which this process alone has open.
     #[must_use]
     pub fn embedded(registry: &Arc<Registry>) -> Self {
         let (keys, quotas) = (registry.clone(), registry.clone());

@@ -1,11 +1,12 @@
-//! The number of WebSockets that the clients of an API key have open.
+//! Counts the WebSockets that the clients of an API key have open, against the limit of a key
+//! (`ServerLimits::websockets_per_key`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::refusal::RequestRefusal;
 
-/// The number of open WebSockets of each key, by the number of the key.
+/// The number of open WebSockets of each key, by the number that owns the key's filters (`FilterOwners::owner`).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeySockets(Arc<Mutex<BTreeMap<u32, usize>>>);
 

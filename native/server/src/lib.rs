@@ -1,12 +1,14 @@
-//! HTTP and WebSocket server: connection handling, size and time limits, status codes.
+//! HTTP and WebSocket server: connection handling, size and time limits, status codes. The server knows no chain: a
+//! [`Service`](service::Service) answers its JSON-RPC messages.
 //!
 //! | module | contents |
 //! |---|---|
-//! | the root | the server ([`Server`]) |
-//! | [`service`] | what answers its messages |
-//! | [`keys`], [`bans`] | who may call, what and how often; which addresses are refused |
-//! | [`methods`] | the methods that it answers, and those about the server itself |
-//! | [`metrics`] | what a server counts |
+//! | the root | the server ([`Server`]): connections, checks of requests (`access`, `admission`), responses (`http`, `ws`, `outgoing`) |
+//! | [`service`] | the interface of the engine that answers messages |
+//! | [`keys`], [`bans`] | API keys with their rights and limits; banned addresses |
+//! | [`methods`] | the table of methods: those of the core, and those about the server itself |
+//! | [`metrics`] | the counters of a server, and their text for Prometheus |
+//! | [`operator_server`] | serves the few connections of operators, such as monitors |
 //! | [`database_file`] | files of databases |
 
 mod access;

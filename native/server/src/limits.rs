@@ -1,5 +1,5 @@
-//! Limits of messages, connections and times. Limits of logs and filters are in `src/engine` of the core, those of memory in
-//! `native/limits/src/limits.rs`, those of long runs in `native/limits/src/runs.rs`.
+//! Limits of messages, connections and times for the clients of a server. Limits of logs and filters are in `src/engine` of the
+//! core, those of memory in `native/limits/src/limits.rs`, those of long runs in `native/limits/src/runs.rs`.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ pub struct ServerLimits {
     /// Longest request body and longest assembled WebSocket message, in bytes. The reference node's default is 5 MiB
     /// too.
     pub message_bytes: usize,
-    /// Most calls of a batch. Its work is limited by time and its results by bytes, as those of a single call.
+    /// Most calls of a batch. The work of a batch is limited by time and its results by bytes, like those of a single call.
     pub batch: usize,
-    /// Open connections of both kinds. Further ones wait until another ends or an idle one is closed.
+    /// Open connections that are not WebSockets. Further ones wait until another ends or an idle one is closed.
     pub connections: usize,
     /// Open WebSocket connections, which last long. Further ones get HTTP 503, unless an idle one of an address with
     /// more of them can be closed.

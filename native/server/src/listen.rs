@@ -1,4 +1,5 @@
-//! Listening and graceful shutdown.
+//! The server as a whole: binding its listeners, changing its settings while it runs, and graceful shutdown. `connections.rs`
+//! serves the connections.
 
 use std::future::Future;
 use std::io;
@@ -28,8 +29,8 @@ use crate::service::{Counts, SharedService};
 /// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Host name or address to bind. It and the port do not count if `operations` has addresses to listen on, or if the
-    /// server takes over sockets.
+    /// Host name or address to bind. The host and `http_port` do not count if `operations` has addresses to listen on, or if
+    /// the server takes over sockets.
     pub host: String,
     /// Port for HTTP and WebSocket; 0 picks a free one.
     pub http_port: u16,
@@ -62,12 +63,16 @@ pub enum ServerError {
 
 /// A server that has bound its ports and does not accept connections yet.
 pub struct Server {
+    /// All listeners but that for metrics.
     listeners: Vec<Listener>,
+    /// The address of the listener at `ServerConfig::ws_port`, which is one of `listeners`.
     second: Option<SocketAddr>,
+    /// The listener for metrics and probes.
     metrics: Option<TcpListener>,
     tls: Option<TlsAcceptor>,
     shared: ServerState,
     control: Control,
+    /// Tells all connections to stop.
     stop: watch::Sender<bool>,
 }
 
@@ -77,7 +82,7 @@ impl Server {
         Self::bind_with(config, service, Vec::new()).await
     }
 
-    /// Does what [`Self::bind`] does, and also serves sockets that the process was started with.
+    /// Does what [`Self::bind`] does, and also serves listening sockets that the process was started with (`inherited`).
     pub async fn bind_with(
         config: ServerConfig,
         service: SharedService,
@@ -129,7 +134,7 @@ impl Server {
         self.shared
     }
 
-    /// What its service and its connections count in.
+    /// The limits and metrics that the service and the connections share.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
@@ -196,15 +201,16 @@ impl Server {
         let slots = ConnectionSlots::new(shared.limits.connections);
         let connections = Connections { shared: shared.clone(), slots, tls };
         // The tasks of this set end with this function, because dropping the set aborts them.
-        let mut beside = JoinSet::new();
+        let mut tasks = JoinSet::new();
         if let Some(listener) = metrics {
-            beside.spawn(observer::serve(listener, shared.clone()));
+            tasks.spawn(observer::serve(listener, shared.clone()));
         }
         if let Some(certificates) = control.certificates {
-            beside.spawn(certificates.watch());
+            tasks.spawn(certificates.watch());
         }
         tokio::select! {
             () = stop => {}
+            // Accepting never ends.
             _ = join_all(listeners.iter().map(|listener| connections.accept(listener))) => {}
         }
         info!("stopping: no new connections, open requests may finish");
@@ -223,9 +229,11 @@ impl Server {
 /// Changes the settings of a running server.
 #[derive(Debug, Clone)]
 pub struct Control {
+    /// The settings of the running server.
     live: watch::Sender<Arc<ReloadableSettings>>,
+    /// The TLS certificate; `None` without TLS.
     certificates: Option<Arc<Certificates>>,
-    /// The configured host name, which requests may always be addressed to.
+    /// The configured host name, to which requests may always be addressed.
     host: String,
     /// The bans, which never cover a trusted proxy.
     bans: Option<Arc<HostBans>>,
@@ -245,8 +253,8 @@ impl Control {
         self.live.send_replace(Arc::new(settings));
     }
 
-    /// Reads the certificate again. New connections get the new one; if it cannot be used, the log says why, and the old
-    /// one stays.
+    /// Reads the files of the certificate again. New connections get the new certificate; if it cannot be used, the log says
+    /// why, and the old certificate stays.
     pub fn reload_certificate(&self) {
         match self.certificates.as_ref().map(|certificates| certificates.reload()) {
             Some(Ok(true)) => info!("the TLS certificate was replaced"),
@@ -301,7 +309,7 @@ fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
     move |source| ServerError::Bind { address: address.to_string(), source }
 }
 
-/// Why an address cannot be had, and what to do.
+/// Why an address cannot be bound, and what to do.
 fn bind_failure(address: &str, failure: &io::Error) -> String {
     let words = match failure.kind() {
         _ if address.starts_with("unix:") => return of_path(failure),

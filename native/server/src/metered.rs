@@ -1,4 +1,5 @@
-//! A socket that counts the bytes read and written, to limit memory and detect clients that do not read their answers.
+//! A socket that counts the bytes read and written, so that memory is limited and clients that do not read their answers are
+//! detected. All connections of a server are wrapped in it.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +17,8 @@ use super::connection_slots::ClientConnection;
 /// receiving socket.
 const PIECE: usize = 128 * 1024;
 
-/// The number of bytes up to which several parts are joined: the system takes less time to write one part.
+/// The number of bytes up to which several parts, such as the head and the body of a response, are joined: the system takes less
+/// time to write one part.
 const SHORT: usize = 1024;
 
 /// The bytes of a connection: TCP, TLS over TCP, or a Unix socket.
@@ -47,7 +49,7 @@ impl Metered {
         written
     }
 
-    /// Whether the task has to let others run first; it is woken at once.
+    /// Whether the task has to let other tasks run first. If so, the task is also woken, so that it continues after them.
     fn pauses(&mut self, context: &Context<'_>) -> bool {
         let pauses = self.moved >= PIECE;
         if pauses {

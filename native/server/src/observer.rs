@@ -1,4 +1,4 @@
-//! The listener for operators: metrics and probes, apart from the service.
+//! The listener for monitors of the operator (`--metrics-listen`): metrics and probes, at another address than the service.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -38,8 +38,8 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<ServerState>) {
     operator_server::serve(listener, &counts, service).await;
 }
 
-/// Web pages get nothing: neither those that say where they are from, nor those whose name was changed to resolve to
-/// this address.
+/// Answers a request. Web pages are refused: those that send an `Origin` header, and those of a domain name that was changed to
+/// resolve to this address (DNS rebinding), whose `Host` header has that name.
 fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
     let named = request.headers().get(header::HOST).and_then(|name| name.to_str().ok());
     let host = named.or(request.uri().authority().map(|authority| authority.as_str()));

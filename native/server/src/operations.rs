@@ -1,4 +1,4 @@
-//! Settings for operators: further listeners, TLS, proxies and metrics.
+//! Settings for operators: listeners, TLS, proxies, metrics and the page.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ pub struct Operations {
     pub unix_mode: u32,
     /// Certificate and key, for all listeners but Unix sockets; `None` for connections without TLS.
     pub tls: Option<TlsFiles>,
-    /// Proxies whose `x-forwarded-for` and `x-request-id` headers count.
+    /// Proxies whose `x-forwarded-for` and `x-request-id` headers are trusted.
     pub proxies: Proxies,
     /// Address of the listener for metrics and probes.
     pub metrics: Option<SocketAddr>,
     /// The page that browsers get at `/`; `None` for none.
     pub page: Option<Page>,
-    /// Where the page may ask for the functions of contracts; `None` for nowhere.
+    /// The Sourcify server that the page may ask for the ABI of a contract, if any.
     pub sourcify: Option<SourcifyAddress>,
 }
 

@@ -1,4 +1,5 @@
-//! Serves a listener for operators, of which few connections come.
+//! Serves a listener for operators, which has few connections: metrics and probes of a server (`observer.rs`), and the
+//! administration of a cluster (`native/cluster/src/serve/admin`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,17 +19,17 @@ use super::metered::Metered;
 use super::outgoing::{OutgoingResponse, count_until_sent};
 use crate::service::Counts;
 
-/// Connections at the same time. A monitor needs one or two, a browser six.
+/// The largest number of open connections. A monitor needs one or two, a browser six.
 const CONNECTIONS: usize = 16;
 
-/// Longest life of a connection, so that clients that do not read do not keep the slots.
-const LIFE: Duration = Duration::from_secs(60);
+/// Longest time for which a connection is open, so that clients that do not read do not keep the slots.
+const LIFETIME: Duration = Duration::from_secs(60);
 
 /// Time in which a client must receive its answer, or 256 KiB of it.
-const WRITE: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for the head of a request; also how long an idle connection stays open.
-const HEAD: Duration = Duration::from_secs(20);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -45,7 +46,7 @@ where
     let slots = ConnectionSlots::new(CONNECTIONS);
     let mut open = JoinSet::new();
     loop {
-        // Connections that have ended are forgotten; the open ones are no more than the slots.
+        // Removes the connections that have ended; the open ones are no more than the slots.
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, address)) => {
@@ -54,7 +55,7 @@ where
                 let slot = slots.enter(&connection).await;
                 open.spawn(async move {
                     tokio::select! {
-                        _ = tokio::time::timeout(LIFE, exchange(stream, connection.clone(), service)) => {}
+                        _ = tokio::time::timeout(LIFETIME, exchange(stream, connection.clone(), service)) => {}
                         () = connection.close_requested() => {}
                     }
                     drop(slot);
@@ -68,12 +69,13 @@ where
     }
 }
 
+/// Answers the requests of a connection until it ends.
 async fn exchange<S>(stream: TcpStream, connection: Arc<ClientConnection>, service: S)
 where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES);
     let io = TokioIo::new(Metered::new(Box::new(stream), connection.clone()));
     let client = connection.clone();
     let service = service_fn(move |request| {
@@ -87,9 +89,9 @@ where
     let mut exchange = std::pin::pin!(builder.serve_connection(io, service));
     let ended = tokio::select! {
         ended = exchange.as_mut() => ended,
-        () = connection.stalled(WRITE) => Ok(()),
-        () = tokio::time::sleep(LIFE / 2) => {
-            // A request that has begun has the other half of the time.
+        () = connection.stalled(WRITE_TIMEOUT) => Ok(()),
+        () = tokio::time::sleep(LIFETIME / 2) => {
+            // A request that has begun may take the other half of the time; no further one is read.
             exchange.as_mut().graceful_shutdown();
             exchange.await
         }
@@ -127,7 +129,7 @@ mod tests {
             answer
         };
         // Half a request keeps its slot for so long, if no other client wants it.
-        let answer = tokio::time::timeout(HEAD, probe).await.expect("the probe has its turn");
+        let answer = tokio::time::timeout(HEAD_TIMEOUT, probe).await.expect("the probe has its turn");
         assert!(answer.ends_with("alive"), "{answer}");
         serving.abort();
     }

@@ -1,6 +1,6 @@
-//! The one way out of a server. Hyper sends bodies of [`CountedBody`] only, and the sink of a WebSocket is in [`Frames`]; both
-//! are made from [`Unsent`] bytes only, which count on their connection, so that the write time limit applies, and in the
-//! budget of answers.
+//! All bytes that a server sends to clients go through this file. Over HTTP, hyper sends a [`CountedBody`]; over WebSocket,
+//! [`Frames`] sends. Both take only [`Unsent`] bytes, which count as unsent on their connection, so that the write time limit
+//! applies, and in the budget of answers.
 
 use std::io;
 use std::pin::Pin;
@@ -30,33 +30,33 @@ use super::connection_slots::{ClientConnection, Unsent};
 use super::handshake::WebSocket;
 use crate::service::{LIMIT_EXCEEDED, Pieces};
 
-/// Longest frame of a WebSocket message, in bytes. The library keeps a buffer for the longest frame that it has sent until
-/// the connection ends, which a long answer would fill for as long.
+/// Longest frame of a WebSocket message, in bytes. The library keeps a buffer of the longest frame that it has sent until the
+/// connection ends, so that one long answer in a single frame would take its memory until then.
 const FRAME: usize = 32 * 1024;
 
 /// Time limit for sending a last message or a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The answer in place of one for which the budget has no room. All connections share its bytes, which never change.
+/// The answer that is sent instead of one for which too few bytes of the budget are free. All connections share its bytes.
 static NO_ROOM_ANSWER: LazyLock<Bytes> =
     LazyLock::new(|| Bytes::from(write_error(&Id::Unknown, LIMIT_EXCEEDED, NO_ROOM)));
 
-/// A response that has not left yet.
+/// A response over HTTP that is not counted yet.
 pub(crate) struct OutgoingResponse {
     head: Parts,
     content: ResponseContent,
 }
 
-/// The body of a response, and what it takes of the answer budget.
+/// The body of a response, by the way in which it counts in the answer budget.
 enum ResponseContent {
-    /// An answer, whose bytes take their share of the budget; some have taken it already.
+    /// An answer, with the reservation that was made when it was computed. Bytes without one take it when they are sent.
     Answer(Bytes, Reservation),
-    /// A body of the server's own, which takes its share.
+    /// A body that the server itself made, such as an error, which takes a reservation when it is sent.
     Counted(ResponseBody),
-    /// A body that takes nothing of the budget: a file of the program, whose bytes all clients share, or an answer on one of the
-    /// few connections of operators.
+    /// A body that does not count in the budget: a file of the program, whose bytes all clients share, or an answer on one of
+    /// the few connections of operators.
     Free(ResponseBody),
-    /// The body is made while it is sent.
+    /// A body that is made while it is sent; each piece has its own reservation.
     Pieces(Pieces),
 }
 
@@ -68,12 +68,12 @@ impl From<Response> for OutgoingResponse {
 }
 
 impl OutgoingResponse {
-    /// An answer in JSON, which holds these bytes of the budget.
+    /// An answer in JSON, with its reservation of the budget.
     pub(super) fn answer(status: StatusCode, body: Bytes, reserved: Reservation) -> Self {
         Self { head: json_head(status), content: ResponseContent::Answer(body, reserved) }
     }
 
-    /// A response with a body that takes nothing of the budget.
+    /// A response with a body that does not count in the budget.
     pub(crate) fn free(response: Response) -> Self {
         let (head, body) = response.into_parts();
         Self { head, content: ResponseContent::Free(body) }
@@ -94,12 +94,12 @@ impl OutgoingResponse {
     }
 }
 
-/// Writes a reply: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
+/// Writes a reply as text: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
 pub(super) async fn write(reply: Reply, asker: Asker, work: &Arc<LongWork>) -> Option<String> {
     if reply.bytes() <= SHORT_JSON {
         return reply.into_text();
     }
-    // A panic there is a defect, and the connection is closed without an answer.
+    // Awaiting the thread fails only if the writing panics, which is a defect; nothing is sent then.
     work.spawn_lowered(Some(asker), |_| reply.into_text()).await.ok()?
 }
 
@@ -113,17 +113,18 @@ fn json_head(status: StatusCode) -> Parts {
     head
 }
 
-/// The body of a response on its way to a client.
+/// The body of a response that hyper sends to a client.
 pub(crate) struct CountedBody(BodyState);
 
 enum BodyState {
-    /// Bytes that [`Unsent`] owns; they are empty when they have been handed over.
+    /// Bytes that [`Unsent`] owns; empty after hyper has taken them.
     Whole(Bytes),
+    /// The pieces of an answer, each of whose bytes [`Unsent`] owns.
     Pieces(BoxStream<'static, io::Result<Bytes>>),
 }
 
-/// Sends a response to a client, after its body has taken its share of the answer budget. If there is no room, the
-/// response says so.
+/// Makes a response that hyper can send, after its body has taken its reservation of the answer budget. If too few bytes of the
+/// budget are free, the response is [`NO_ROOM_ANSWER`].
 pub(crate) async fn count_until_sent(
     connection: &Arc<ClientConnection>,
     reply: OutgoingResponse,
@@ -153,7 +154,8 @@ pub(crate) async fn count_until_sent(
     Head::from_parts(head, CountedBody(BodyState::Whole(Bytes::from_owner(unsent))))
 }
 
-/// Sends an answer that is made while it is sent. A client that reads too slowly is closed as for any other answer.
+/// The stream of an answer that is made while it is sent. The connection of a client that reads too slowly is closed, as with
+/// any other answer.
 fn piece_by_piece(
     connection: &Arc<ClientConnection>,
     pieces: Pieces,
@@ -200,14 +202,16 @@ impl Body for CountedBody {
     }
 }
 
-/// A message of a WebSocket besides pings and the close frame.
+/// A message to the client of a WebSocket, other than a ping or a close frame.
 pub(super) enum Outgoing {
+    /// An answer or a notification.
     Text(Unsent),
-    /// The response to a ping. The library makes it when it reads the ping; these bytes count until it is sent.
+    /// The response to a ping. The library has made the response itself when it read the ping; these bytes only count it until
+    /// it is sent.
     Pong(Unsent),
 }
 
-/// A text for a WebSocket, after it has taken its share of the answer budget; the answer that there is no room, if so.
+/// A text for a WebSocket, after it has taken its reservation of the answer budget; [`NO_ROOM_ANSWER`] if too few bytes are free.
 pub(super) async fn text(
     connection: &Arc<ClientConnection>,
     text: String,
@@ -231,7 +235,7 @@ impl Frames {
         Self(sink)
     }
 
-    /// Sends; returns `false` if the connection is gone. The bytes count as unsent until the socket has taken them.
+    /// Sends a message; returns `false` if the connection is gone. The bytes count as unsent until the socket has taken them.
     pub(super) async fn send(&mut self, outgoing: Outgoing) -> bool {
         let sent = match outgoing {
             Outgoing::Pong(_counted) => self.0.flush().await,
@@ -261,11 +265,12 @@ impl Frames {
         self.0.send(Message::Ping(Bytes::new())).await.is_ok()
     }
 
-    /// Sends a last text, if that takes no longer than a moment.
+    /// Sends a last text; gives up after [`CLOSE_TIMEOUT`].
     pub(super) async fn last(&mut self, outgoing: Outgoing) {
         let _ = timeout(CLOSE_TIMEOUT, self.send(outgoing)).await;
     }
 
+    /// Sends a close frame and closes the connection, each within [`CLOSE_TIMEOUT`].
     pub(super) async fn close(&mut self, code: u16, reason: &'static str) {
         let frame = CloseFrame { code: code.into(), reason: reason.into() };
         let _ = timeout(CLOSE_TIMEOUT, self.0.send(Message::Close(Some(frame)))).await;

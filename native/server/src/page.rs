@@ -1,4 +1,4 @@
-//! The page: files that the program contains, served at GET `/` and below `/assets/`.
+//! The page for browsers (`www/`): files that the program contains (`build.rs`), served at GET `/` and below `/assets/`.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,20 +11,21 @@ use axum::response::{IntoResponse, Response};
 use super::compress::{self, Coding};
 use super::sourcify::SourcifyAddress;
 
-/// The permissions of the page. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
-/// other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares its
-/// origin with a server that may hold keys. Its default policy of trusted types allows the addresses of its workers only
-/// (`www/src/workers.ts`).
+/// The content security policy of the page. Scripts, styles and WebAssembly come from this server only, the page calls no other
+/// server, no other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares
+/// its origin with a server that may have keys of accounts. The page's default policy of trusted types allows the addresses of
+/// its workers only (`www/src/workers.ts`).
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; \
      connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types default";
 /// The header that tells the page the address of a Sourcify server.
 const SOURCIFY: &str = "x-rootlight-sourcify";
-/// Names of assets contain a hash of their contents, so browsers may keep them.
+/// The `Cache-Control` header of assets: a browser may store them for a year, because their names contain a hash of their
+/// contents.
 const KEEP: &str = "public, max-age=31536000, immutable";
-/// The answer of a server without a page to other requests than POST.
+/// The error of a request that is neither POST nor for a file of the page.
 const JSON_RPC: &str = "send JSON-RPC by POST";
-/// The answer at the place of the page in a program that was built without it.
+/// The error of a request for the page to a program that was built without it.
 const NOT_BUILT: &str = "send JSON-RPC by POST; this program was built without its page for browsers: run \
      `cargo xtask build`";
 
@@ -72,7 +73,8 @@ impl Page {
     }
 }
 
-/// Lets the page ask a Sourcify server, and tells its address, which the page reads from its own response.
+/// Lets the page ask a Sourcify server: adds the server to the policy in these headers, and its address as a header of its own,
+/// which the page reads from its own response.
 pub(super) fn allow(headers: &mut HeaderMap, sourcify: &SourcifyAddress) {
     let policy = POLICY.replace("connect-src 'self'", &format!("connect-src 'self' {}", sourcify.origin()));
     if let Ok(policy) = HeaderValue::from_str(&policy) {
@@ -116,20 +118,21 @@ impl PageFile {
         response
     }
 
-    /// The contents, for the few clients that accept neither coding. Each file is decompressed once and then kept, so that
-    /// clients that ask again or read slowly take neither time nor memory: all files together have three megabytes.
+    /// The contents, for the few clients that accept neither coding. Each file is decompressed once and then stays in memory, so
+    /// that clients that ask again or read slowly take neither time nor further memory: all files together have three
+    /// megabytes. `None` if the file does not decompress.
     fn plain(&self) -> Option<Bytes> {
-        // Static, because the files are the same for every server.
-        static KEPT: Mutex<BTreeMap<usize, Bytes>> = Mutex::new(BTreeMap::new());
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = self.gzip.as_ptr().addr();
-        if let Some(plain) = kept.get(&place) {
+        // Static, because the files are the same for every server. The key of a file is the address of its gzip form.
+        static DECOMPRESSED: Mutex<BTreeMap<usize, Bytes>> = Mutex::new(BTreeMap::new());
+        let mut decompressed = DECOMPRESSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.gzip.as_ptr().addr();
+        if let Some(plain) = decompressed.get(&file) {
             return Some(plain.clone());
         }
         let mut plain = Vec::new();
         flate2::read::GzDecoder::new(self.gzip).read_to_end(&mut plain).ok()?;
         let plain = Bytes::from(plain);
-        kept.insert(place, plain.clone());
+        decompressed.insert(file, plain.clone());
         Some(plain)
     }
 }

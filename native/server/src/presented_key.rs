@@ -1,4 +1,5 @@
-//! A client with an API key, and the checks of its messages.
+//! A client with an API key, and the checks of its messages: whether the key is still valid, allows the message and has not used
+//! up its limits.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,16 +20,16 @@ use crate::keys::{Inspected, KeyRecord, LimitStatus, NotAllowed, Topic, inspect}
 use crate::metrics::Rejection;
 use crate::service::LIMIT_EXCEEDED;
 
-/// Messages of one WebSocket that are refused in a row because of a limit, before the connection is closed.
+/// Number of messages of one WebSocket that are refused in a row because of a limit before the connection is closed.
 const REFUSED_IN_A_ROW: u32 = 1_000;
 
-/// Interval at which a WebSocket's key is looked at even if no change is announced: keys end by themselves.
+/// Interval at which the key of a WebSocket is checked even if no change is announced: keys expire without an announcement.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A message that is refused.
 pub(crate) struct RefusedMessage {
     refusal: RequestRefusal,
-    /// The id of its call, as received.
+    /// The id of the message's only call, as received.
     id: Id,
 }
 
@@ -49,19 +50,23 @@ impl RefusedMessage {
     }
 }
 
-/// A client with a key.
+/// A client that has sent an API key, for one request over HTTP or for the life of a WebSocket.
 pub(crate) struct PresentedKey {
     access: KeyAccess,
+    /// The id of the key, and the hash of the secret that the client sent.
     id: String,
     hash: B256,
+    /// The number that owns the key's filters.
     owner: u32,
-    /// The key when the client connected.
+    /// The record of the key when the client connected.
     began: Arc<KeyRecord>,
+    /// The `Origin` header; `None` for a program.
     origin: Option<String>,
+    /// The client's whole address.
     address: IpAddr,
     /// Messages refused in a row because of a limit.
     refused: AtomicU32,
-    /// Signals that there were too many.
+    /// Signals that more than [`REFUSED_IN_A_ROW`] messages were refused in a row.
     abused: Notify,
 }
 
@@ -94,12 +99,12 @@ impl PresentedKey {
         self.began.rules.debug
     }
 
-    /// A number for what the key might ask about when the client connected.
+    /// The hash of what the key might ask about when the client connected (`KeyRules::rights`).
     pub(crate) fn rights(&self) -> u64 {
         self.began.rules.rights()
     }
 
-    /// Checks the key as it is now.
+    /// Checks whether the client may use the key by its present record.
     pub(super) fn check(&self, record: &KeyRecord) -> Result<(), RequestRefusal> {
         let rules = &record.rules;
         if record.revoked.is_some() || record.hash != self.hash {
@@ -114,7 +119,7 @@ impl PresentedKey {
         if !rules.admits_page(self.origin.as_deref()) {
             return Err(RequestRefusal::Origin);
         }
-        // Subscriptions of a WebSocket rest on the rights that the key had.
+        // Subscriptions of a WebSocket were made under the rights that the key had when the client connected.
         let began = &self.began.rules;
         if rules.operator != began.operator || rules.take_from(began) {
             return Err(RequestRefusal::Changed);
@@ -122,13 +127,14 @@ impl PresentedKey {
         Ok(())
     }
 
+    /// Looks up the present record of the key, and checks the client by it.
     async fn key(&self) -> Result<Arc<KeyRecord>, RequestRefusal> {
         let found = self.access.keys.find(&self.id).await.map_err(|_| RequestRefusal::Unavailable)?;
         let record = found.ok_or(RequestRefusal::Invalid)?;
         self.check(&record).map(|()| record)
     }
 
-    /// Checks a message and counts it. Returns what is left of the key's limits.
+    /// Checks a message and counts it in the key's limits. Returns how much is left of them.
     pub(crate) async fn charge(&self, message: &Message) -> Result<Option<LimitStatus>, RefusedMessage> {
         // The key may have been revoked while the message was sent, so it is looked up again.
         let record = self.key().await.map_err(|refusal| RefusedMessage { refusal, id: Id::Unknown })?;
@@ -154,13 +160,13 @@ impl PresentedKey {
         }
     }
 
-    /// Completes when a WebSocket of this client must be closed: the key is revoked or has ended, may not be used from
-    /// there any more, or its limits are exceeded all the time. Returns the last message for the client.
+    /// Completes when a WebSocket of this client must be closed: the key is revoked or expired, the client's address or page may
+    /// not use it any more, or the client exceeds its limits without end. Returns the last message for the client.
     pub(crate) async fn revoked(&self) -> String {
         let mut changes = self.access.notifier.listen(Topic::Keys);
         loop {
             match self.key().await {
-                // Messages are refused meanwhile; what is subscribed to goes on.
+                // While the keys are unavailable, messages are refused and subscriptions go on.
                 Ok(_) | Err(RequestRefusal::Unavailable) => {}
                 Err(refusal) => return refusal.body(&Id::Unknown),
             }

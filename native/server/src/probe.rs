@@ -13,8 +13,9 @@ const STOPPING: &str = r#"{"ready":false,"reason":"the server is stopping"}"#;
 #[derive(Debug, Clone)]
 pub(super) struct Probed;
 
-/// Answers a GET request for one of the probes; `None` for other paths. Probes need no key and may not know the base
-/// path. A page of another origin (`for_page`) is not told why there is no head: the reason may repeat what an upstream wrote.
+/// Answers a GET request for one of the probes; `None` for other paths. Programs that probe need no key, and may leave out the
+/// base path. A page of another origin (`for_page`) does not learn why there is no head: the reason may repeat text of an
+/// upstream.
 pub(super) fn answer(shared: &ServerState, path: &str, for_page: bool) -> Option<Response> {
     let name = match path {
         "/livez" | "/readyz" | "/health" => path,

@@ -1,4 +1,5 @@
-//! Proxies that the operator trusts: the addresses of their clients, and the ids of their requests.
+//! Proxies that the operator trusts (`--trusted-proxy`): the addresses of their clients, and the ids of their requests, which
+//! they state in headers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -16,7 +17,7 @@ use crate::addresses;
 /// The header with the id of a request, in requests of proxies and in all responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longest id of a request that is taken from a proxy, in characters. UUIDs have 36.
+/// Longest id of a request that is taken from a proxy, in bytes. UUIDs have 36.
 const MAX_ID_LENGTH: usize = 64;
 
 /// The header in which each proxy appends the address of its client.
@@ -25,7 +26,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Number of addresses in the header that are read, from the last one. Chains of proxies are much shorter.
 const MAX_HOPS: usize = 16;
 
-/// The proxies whose word about the addresses of their clients counts.
+/// The proxies whose headers about their clients are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
     /// Networks of proxies.
@@ -69,7 +70,7 @@ impl FromIterator<TrustedProxy> for Proxies {
 }
 
 impl Proxies {
-    /// Where a request comes from, before its origin is checked.
+    /// The source of a request, before its origin is checked: until then the request has the fewest rights.
     pub(crate) fn source(&self, connection: &ClientConnection, headers: &HeaderMap) -> RequestSource {
         let id = connection.id;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
@@ -93,8 +94,8 @@ impl Proxies {
         self.networks.iter().any(|network| addresses::has(network, address))
     }
 
-    /// The last address in the header that is not a trusted proxy. An entry that is not an address ends the search,
-    /// because whoever wrote it could have written anything before it.
+    /// The last address in the header that is not a trusted proxy; if all are, the earliest one that was read. An entry that is
+    /// not an address ends the search, because the sender of that entry could have written anything before it.
     fn forwarded(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let values: Vec<&str> =
             headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or("")).collect();
@@ -110,8 +111,8 @@ impl Proxies {
     }
 }
 
-/// The id of a request, which connects the log lines of proxies, of this server and of clients: that of a trusted proxy
-/// (`proxied`) if it is valid, or else a random one of 16 hexadecimal digits.
+/// The id of a request, by which log lines of proxies, of this server and of clients can be matched: the id that a trusted proxy
+/// sent (`proxied`) if it is valid, or else a random one of 16 hexadecimal digits.
 pub(crate) fn request_id(headers: &HeaderMap, proxied: bool) -> HeaderValue {
     let given = headers.get(REQUEST_ID).filter(|id| proxied && is_valid_id(id.as_bytes())).cloned();
     given.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The answers that refuse a request of a service with API keys.
+//! The responses that refuse a request before the service gets it: for its path, its API key, the limits of the key, or a ban.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use crate::methods::dispatcher;
 use crate::metrics::Rejection;
 use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
 
-/// JSON-RPC code of a request without the right to be made.
+/// JSON-RPC code of a request that the client may not send: without a valid key, or against the rules of its key. JSON-RPC 2.0
+/// leaves codes from -32099 to -32000 to servers.
 const UNAUTHORIZED: i32 = -32016;
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 pub(super) const INVALID_REQUEST: i32 = -32600;
@@ -26,7 +27,7 @@ const INVALID_PARAMS: i32 = -32602;
 
 /// Longest body of a refused request that is read for its id, in bytes.
 const READ_FOR_ID: u64 = 4 * 1024;
-/// Time limit for that.
+/// Time limit for reading such a body.
 const READ_FOR_ID_TIME: Duration = Duration::from_secs(1);
 
 /// Why a request is refused.
@@ -45,7 +46,7 @@ pub(crate) enum RequestRefusal {
     /// The key may not be used from this address.
     #[error("Forbidden: the client address is not allowed for this key")]
     Address,
-    /// The key does not allow what the message asks.
+    /// The key does not allow a call of the message.
     #[error("Forbidden: {0}")]
     Method(NotAllowed),
     /// The key does not allow state overrides.
@@ -63,10 +64,10 @@ pub(crate) enum RequestRefusal {
     /// The rights of the key have changed since the connection was opened.
     #[error("Forbidden: the rights of the key have changed, connect again")]
     Changed,
-    /// No service is at the path; the field is the path at which it is.
+    /// No service is at the path of the request; the field is the path of the service.
     #[error("no service at this path: send JSON-RPC by POST to {0}")]
     NotFound(String),
-    /// The place where the keys are cannot be reached.
+    /// The store of the keys cannot be reached.
     #[error("Service unavailable: API keys cannot be checked at the moment")]
     Unavailable,
 }
@@ -165,6 +166,7 @@ impl RequestRefusal {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
         };
+        // No call of a batch is read (0): a batch has no single id.
         self.response(&Message::read(&body, dispatcher(), 0).single_id())
     }
 }

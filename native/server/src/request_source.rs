@@ -1,11 +1,12 @@
-//! The source of a request, as its connection, the proxies and its headers show it.
+//! The source of a request. `Proxies::source` makes it from the connection and the headers of proxies, and `Access::check` adds
+//! what the `Origin` and `Host` headers show.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use rootlight_limits::caller_id::CallerId;
 
-/// Where a request comes from, as its connection, the proxies and its headers say. Once it is admitted, the request belongs to
+/// Where a request comes from, as its connection, the proxies and its headers state. Once the request is admitted, it belongs to
 /// a `Caller`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestSource {
@@ -17,7 +18,8 @@ pub(crate) struct RequestSource {
     /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
     /// request, because the proxy may be misconfigured and the address in the header a claim of the client.
     pub(crate) proxied: bool,
-    /// Whether the operator trusts any proxy: the server is behind one, which may also pass on requests in another way.
+    /// Whether the operator trusts any proxy at all. The server is then behind one, which may also pass on requests over a
+    /// connection that does not look like that of a trusted proxy.
     pub(crate) behind_proxies: bool,
     /// The origin of the page that sent the request, by the `Origin` header, which browsers set; `None` for a program, and for
     /// a page that may call every method. Before `Access::check` an empty origin, which has the fewest rights.

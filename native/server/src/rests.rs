@@ -1,4 +1,5 @@
-//! When the bodies of each address may be read on, while long work occupies all processors.
+//! Rests: pauses in reading request bodies while long work occupies all processors, so that the threads that serve connections
+//! have time for brief messages. All bodies of one caller share its rests.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,18 +8,18 @@ use std::time::Duration;
 use rootlight::types::Asker;
 use tokio::time::Instant;
 
-/// The time between two pieces of the bodies of one address.
+/// The time between two pieces (of 128 KiB, `body.rs`) of the bodies of one caller.
 const REST: Duration = Duration::from_millis(2);
 
-/// The largest number of addresses whose rests are kept. Beyond it all are forgotten.
+/// The largest number of callers whose times are stored. Beyond it all are forgotten, which bounds memory.
 const MAX_RESTING: usize = 1_024;
 
-/// The time at which each address may read its next piece.
+/// The time at which the next piece of each caller's bodies may be read.
 #[derive(Default)]
 pub(crate) struct Rests(Mutex<BTreeMap<Asker, Instant>>);
 
 impl Rests {
-    /// The time at which an asker that has read a piece may read the next one. All its bodies share these times.
+    /// The time at which the next piece may be read, after a piece of a body of this caller was read.
     pub(crate) fn next_piece(&self, asker: Asker, now: Instant) -> Instant {
         let mut rests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if rests.len() >= MAX_RESTING {

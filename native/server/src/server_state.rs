@@ -1,4 +1,4 @@
-//! State that all connections of a server share.
+//! The state that all connections of a server share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,29 +28,35 @@ pub(crate) struct ReloadableSettings {
     pub(crate) proxies: Proxies,
 }
 
-/// State that all connections share.
+/// The state that all connections share.
 #[derive(Clone)]
 pub(crate) struct ServerState {
+    /// The engine that answers messages.
     pub(crate) service: SharedService,
+    /// The budgets and metrics, which the service uses too.
     pub(crate) counts: Counts,
-    /// The settings that can change. A request uses those of its beginning; a WebSocket ends when others would not admit it
-    /// in the same way.
+    /// The settings that can change. A request uses the settings at its beginning; a WebSocket ends when new settings would not
+    /// admit it in the same way.
     pub(crate) live: watch::Sender<Arc<ReloadableSettings>>,
+    /// The rules for paths, profiles and API keys.
     pub(crate) admission: Arc<AdmissionRules>,
+    /// The page for browsers, if the server shows one.
     pub(crate) page: Option<Page>,
-    /// Where the page may ask for the functions of contracts.
+    /// The Sourcify server that the page may ask for the ABI of a contract, if any.
     pub(crate) sourcify: Option<SourcifyAddress>,
+    /// The limits of sizes, counts and times.
     pub(crate) limits: Arc<ServerLimits>,
+    /// The slots of WebSockets. A connection that becomes a WebSocket gives its slot among the other connections back.
     pub(crate) websockets: Arc<ConnectionSlots>,
     /// The WebSockets of each API key.
     pub(crate) key_sockets: KeySockets,
     /// The banned addresses.
     pub(crate) bans: Option<Arc<HostBans>>,
-    /// Schedules the reading of long messages.
+    /// Schedules the parsing of long messages.
     pub(crate) reads: Arc<RunQueue>,
     /// Schedules the compression of long answers.
     pub(crate) compressions: Arc<RunQueue>,
-    /// When the bodies of each address may be read on.
+    /// When the next piece of the bodies of each caller may be read.
     pub(crate) rests: Arc<Rests>,
     /// When the server started.
     pub(crate) started: Started,

@@ -1,7 +1,8 @@
 //! The interface between the server and the JSON-RPC engine: a message in, a reply out.
 //!
-//! The trait separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, read each
-//! message once and write each reply once; a [`Service`] answers.
+//! The trait [`Service`] separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, read
+//! each message once and write each reply once; the service answers. Its implementations are in `native/node` and
+//! `native/cluster`.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub const LIMIT_EXCEEDED: i32 = -32005;
 /// JSON-RPC code of a message that took too long (the reference node's own).
 pub const TIMED_OUT: i32 = -32011;
 
-/// The reply to one message, on its way to the caller.
+/// The reply to one message, with the memory that is reserved for it.
 #[derive(Debug, Default)]
 pub struct ReservedReply {
     /// The reply. Over HTTP the status is 400 if the message is not JSON-RPC, and otherwise 200, because client libraries
@@ -42,7 +43,7 @@ pub struct ReservedReply {
     pub reserved: Reservation,
     /// The text of the reply, if it is made while it is sent; `reply` is empty then.
     pub pieces: Option<Pieces>,
-    /// Whether upstreams were asked for it.
+    /// Whether upstreams were asked for the reply.
     pub fetched: bool,
 }
 
@@ -63,7 +64,7 @@ impl ReservedReply {
         Self { reply: Some(reply), ..Self::default() }
     }
 
-    /// The reply of a host that cannot answer the message whose only request has this id.
+    /// The error of a host that cannot answer a message, whose only request has this id.
     #[must_use]
     pub fn failed(id: Id, code: i32, text: &str) -> Self {
         let text = [text, id.remark()].concat();
@@ -77,17 +78,17 @@ impl ReservedReply {
     }
 }
 
-/// Reads a message that no connection has sent, such as one of this program itself.
+/// Parses a message that did not come over a connection, such as one of this program itself.
 pub(crate) fn read(message: &[u8]) -> Message {
     Message::read(message, dispatcher(), MAX_BATCH)
 }
 
-/// Progress of building the index of an older store.
+/// Progress of building the index of logs of a store that an older version of this program wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct IndexProgress {
     /// Number of blocks that the index has.
     pub done: u64,
-    /// Number of blocks of the chain when it was opened.
+    /// Number of blocks of the chain when the store was opened.
     pub total: u64,
 }
 
@@ -102,11 +103,11 @@ pub struct Health {
     /// Why the service is not ready, as text for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Progress of building the index of logs of an older store. Meanwhile logs of the blocks that it lacks are found by
-    /// reading their headers.
+    /// Progress of building the index of logs of an older store; `None` if the index is complete. Until then logs of the blocks
+    /// that the index lacks are found by reading the headers of these blocks.
     #[serde(rename = "logIndex", skip_serializing_if = "Option::is_none")]
     pub log_index: Option<IndexProgress>,
-    /// Number of the newest block whose state is on the node's disk, beside a node of one's own.
+    /// For a light client beside the operator's own node: number of the newest block whose state is on that node's disk.
     #[serde(rename = "provableBlock", skip_serializing_if = "Option::is_none")]
     pub provable_block: Option<u64>,
     /// The state of Bitcoin's chain, as `rootlight_syncStatus` shows it; `None` if no Bitcoin chain is followed.
@@ -121,7 +122,7 @@ pub struct ServiceStatus {
     pub head: Option<(u64, u64)>,
     /// Number of the highest block that is known to exist.
     pub target: Option<u64>,
-    /// Whether that block is reached.
+    /// Whether the head has reached that block.
     pub synced: bool,
     /// The upstreams, in the order of the command line.
     pub upstreams: Vec<UpstreamHealth>,
@@ -132,9 +133,9 @@ pub struct ServiceStatus {
 /// The state of Bitcoin's chain, for metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BitcoinHealth {
-    /// Height and time (seconds since 1970) of its newest block that a source has shown.
+    /// Height and time (seconds since 1970) of Bitcoin's newest block that a source has shown.
     pub tip: Option<(u32, u32)>,
-    /// Number of sources that have answered the last time that they were asked.
+    /// Number of sources that answered when they were last asked.
     pub sources: usize,
     /// Bitcoin's report on the Rootstock chain; `None` before the chain was judged.
     pub report: Option<BitcoinReport>,
@@ -145,15 +146,15 @@ pub struct BitcoinHealth {
 pub struct UpstreamHealth {
     /// Scheme, host and port, without path and credentials.
     pub name: String,
-    /// Whether it is asked; otherwise it is left alone for a while, because it failed or lied.
+    /// Whether the upstream gets requests. If not, it failed or lied and gets none for a while.
     pub healthy: bool,
-    /// The height that it announced last.
+    /// The height of its head that the upstream announced last.
     pub announced: Option<u64>,
-    /// Smoothed time of one exchange.
+    /// Smoothed time from a request to its response.
     pub latency: Duration,
-    /// Its demerits, which good exchanges remove.
+    /// Demerits of the upstream, which good responses remove.
     pub demerits: u32,
-    /// Number of its responses that no honest upstream gives.
+    /// Number of responses of the upstream that no honest upstream gives.
     pub lies: u32,
 }
 
@@ -167,7 +168,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts from zero, in these limits.
+    /// New metrics, beginning at zero, with these limits.
     #[must_use]
     pub fn within(limits: Arc<Limits>) -> Self {
         Self { limits, metrics: Arc::default() }
@@ -223,7 +224,7 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
-    /// A value that changes when new notifications may be due; `None` if the service sends no notifications.
+    /// A value that changes when subscriptions may have new results; `None` if the service sends no notifications.
     fn changes(&self) -> Option<watch::Receiver<u64>> {
         None
     }
@@ -238,11 +239,12 @@ pub trait Service: Send + Sync + 'static {
         ServiceStatus::default()
     }
 
-    /// Adds metrics of its own.
+    /// Adds metrics of the service itself.
     fn register(&self, _: &mut Registry) {}
 }
 
-/// Asks for the news of a subscription by a message of its caller.
+/// Polls a subscription by a message of its caller. Returns the notifications, with the bytes of the answer budget that they
+/// hold.
 pub async fn news_by_message<S: Service + ?Sized>(
     service: &S,
     caller: &Arc<Caller>,

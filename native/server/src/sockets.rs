@@ -1,4 +1,4 @@
-//! Addresses to listen on, and the listeners of TCP and of Unix sockets.
+//! Addresses to listen on (`--listen`), and the listeners of TCP and of Unix sockets.
 
 use std::fmt;
 use std::io;
@@ -59,6 +59,7 @@ pub enum Inherited {
     Unix(std::os::unix::net::UnixListener),
 }
 
+/// A socket that accepts connections.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -68,7 +69,7 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Listens on an address. A Unix socket gets this mode.
+    /// Listens on an address. The file of a Unix socket gets this mode.
     pub(super) async fn bind(address: &Listen, mode: u32) -> io::Result<Self> {
         match address {
             Listen::Tcp(host, port) => {
@@ -87,7 +88,7 @@ impl Listener {
         }
     }
 
-    /// Takes a socket that the process was started with.
+    /// Makes a listener from a socket that the process was started with.
     pub(super) fn adopt(socket: Inherited) -> io::Result<Self> {
         match socket {
             Inherited::Tcp(listener) => {
@@ -102,6 +103,7 @@ impl Listener {
         }
     }
 
+    /// The address of a TCP socket.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -110,6 +112,7 @@ impl Listener {
         }
     }
 
+    /// The path of a Unix socket; `None` also for one without a file.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Tcp(_) => None,
@@ -125,8 +128,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                // Disables Nagle's algorithm, because answers are small and latency matters. A failure only costs
-                // speed.
+                // Disables Nagle's algorithm, because answers are small and latency matters. A failure only makes answers slower.
                 let _ = stream.set_nodelay(true);
                 Ok((Box::new(stream), Some(address.ip())))
             }

@@ -1,11 +1,12 @@
-//! The address of a Sourcify server, at which the page may ask for the functions of contracts.
+//! The address of a Sourcify server (`--sourcify`), which publishes the sources of contracts. The page may ask it for the ABI of
+//! a contract.
 
 use std::str::FromStr;
 
 use axum::http::{HeaderValue, Uri};
 
-/// The address of a Sourcify server, such as `https://sourcify.dev/server`. No address is known by default: a page asks
-/// no other server than its own unless its operator names one.
+/// The address of a Sourcify server, such as `https://sourcify.dev/server`. There is no default: the page calls no other server
+/// than its own unless the operator names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcifyAddress {
     address: HeaderValue,

@@ -16,17 +16,18 @@ use super::outgoing::Outgoing;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::service::{Caller, ReservedReply, SharedService};
 
-/// Interval at which subscriptions are polled even if no change is known, so that results that could not be proven before are
-/// tried again.
+/// Interval at which subscriptions are polled even if the service reports no change, so that results that could not be proven
+/// before are tried again.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Bytes of the notifications of one poll from which on there may be more.
+/// Bytes of the notifications of one poll from which on the subscription is polled again at once, because there may be more.
 const MORE_BYTES: usize = 1024 * 1024;
 
 #[derive(Default)]
 struct OpenSubscriptions {
+    /// The subscriptions by id.
     ids: BTreeMap<u128, Subscription>,
-    /// How many of them the client has ended.
+    /// How many subscriptions the client has ended on this connection.
     unsubscribed: usize,
 }
 
@@ -42,6 +43,7 @@ impl Subscription {
     }
 }
 
+/// The subscriptions of one connection.
 pub(super) struct Subscriptions {
     service: SharedService,
     caller: Arc<Caller>,
@@ -122,7 +124,7 @@ impl Subscriptions {
             let begun = |(id, open): (&u128, &Subscription)| open.begun.then_some(*id);
             let ids: Vec<u128> = self.open().ids.iter().filter_map(begun).collect();
             for id in ids {
-                if !self.tell(id, &queue).await {
+                if !self.send_all(id, &queue).await {
                     return "a subscription fell behind or was dropped";
                 }
             }
@@ -131,18 +133,18 @@ impl Subscriptions {
 
     /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
     /// has the subscription.
-    async fn tell(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> bool {
+    async fn send_all(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> bool {
         loop {
-            match self.tell_some(id, queue).await {
+            match self.poll_once(id, queue).await {
                 Some(true) => {}
-                notified => return notified.is_some(),
+                end => return end.is_some(),
             }
         }
     }
 
     /// Polls a subscription once and sends its notifications. Returns whether there may be more, and `None` if they cannot
     /// be sent or the service no longer has the subscription.
-    async fn tell_some(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
+    async fn poll_once(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
         let (mut notified, mut bytes) = (0_usize, 0_usize);
         let (Notifications { texts, is_gone }, _held) = self.service.notifications(&self.caller, id).await;
         for text in texts {

@@ -1,4 +1,4 @@
-//! TLS of clients' connections, with a certificate that can be replaced while the server runs.
+//! TLS for the connections of clients, with a certificate that can be replaced while the server runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,16 +40,16 @@ pub enum TlsError {
     Unusable { path: PathBuf, source: rustls::Error },
 }
 
-/// The contents of the two files.
+/// The contents of the two files: the certificate and its private key.
 type Contents = (Vec<u8>, Vec<u8>);
 
-/// The certificate in use, and the files that it comes from.
+/// The certificate in use, and the files from which it was read.
 pub(crate) struct Certificates {
     files: TlsFiles,
     provider: Arc<CryptoProvider>,
     current: RwLock<Arc<CertifiedKey>>,
     /// The contents that were read last, also if they cannot be used, so that each error is logged once.
-    read: Mutex<Contents>,
+    last_read: Mutex<Contents>,
 }
 
 impl std::fmt::Debug for Certificates {
@@ -65,17 +65,18 @@ impl ResolvesServerCert for Certificates {
 }
 
 impl Certificates {
+    /// Reads the files of a certificate for the first time.
     pub(crate) fn load(files: &TlsFiles) -> Result<Arc<Self>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let contents = read(files)?;
         let current = RwLock::new(Arc::new(parse(files, &contents, &provider)?));
-        Ok(Arc::new(Self { files: files.clone(), provider, current, read: Mutex::new(contents) }))
+        Ok(Arc::new(Self { files: files.clone(), provider, current, last_read: Mutex::new(contents) }))
     }
 
     /// Reads the files again. Returns whether there is another certificate now; after an error the old one stays.
     pub(crate) fn reload(&self) -> Result<bool, TlsError> {
         let contents = read(&self.files)?;
-        let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         if *last == contents {
             return Ok(false);
         }
@@ -85,7 +86,7 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Makes what accepts connections with the present certificate.
+    /// Makes the acceptor of TLS handshakes, which uses the certificate that is current at each handshake.
     pub(crate) fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, TlsError> {
         let unusable = |source| TlsError::Unusable { path: self.files.certificate.clone(), source };
         let config = rustls::ServerConfig::builder_with_provider(self.provider.clone());
@@ -106,7 +107,7 @@ impl Certificates {
             };
             match &loaded {
                 Ok(true) => info!("the TLS certificate was replaced"),
-                // A file that is missing, or whose mode is refused, is so at every look.
+                // A file that is missing, or whose mode is refused, stays so at every look, and was logged at the first.
                 Err(TlsError::File { .. }) if missing => {}
                 Err(failure) => error!("the old TLS certificate stays in use: {failure}"),
                 Ok(false) => {}
@@ -140,7 +141,8 @@ fn parse(
     CertifiedKey::from_der(chain, key, provider).map_err(unusable)
 }
 
-/// The fault of a file. The texts of some errors repeat a line of the file, which may be a part of the key.
+/// The fault of a key file, in words of this program: the texts of some errors repeat a line of the file, which may be a part of
+/// the key.
 fn reason(error: &pem::Error) -> String {
     match error {
         pem::Error::NoItemsFound => "there is none".to_owned(),

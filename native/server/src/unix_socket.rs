@@ -1,4 +1,4 @@
-//! Unix sockets with a mode.
+//! Unix sockets whose files have a given mode, for the server and for commands on API keys.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -13,7 +13,8 @@ use tokio::net::{UnixListener, UnixStream};
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    made: Option<(u64, u64)>,
+    /// The [`identity`] of the file that was made.
+    identity: Option<(u64, u64)>,
 }
 
 impl SocketFile {
@@ -24,29 +25,30 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if self.made.is_some() && identity(&self.path) == self.made {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
+/// The device and the inode number of a file, which tell it apart from a later file with the same path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Makes a socket. A socket that an earlier process has left behind is replaced, but neither one that another process
-/// listens on nor another kind of file. The socket is made inside a folder that only its owner can enter and moved from
-/// there, so that others cannot connect before it has its mode. Must be called inside a runtime.
+/// Makes a socket. A socket that an earlier process has left behind is replaced; a socket on which another process listens and any
+/// other kind of file are not. The socket is made inside a folder that only its owner can enter and is then moved to its path,
+/// so that other users cannot connect before it has its mode. Must be called inside a runtime.
 ///
 /// # Errors
-/// The path is in use or cannot be written, or is too long for a socket: 108 bytes on Linux, for the folder of the path and 24
-/// more.
+/// The path is in use or cannot be written, or is too long for a socket. Linux allows 108 bytes, in which the folder of the path
+/// and 24 bytes for the name of the temporary folder and socket must fit.
 pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
     match fs::symlink_metadata(path) {
         Ok(file) if !file.file_type().is_socket() => {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket is there"));
         }
-        Ok(_) => abandoned(path)?,
+        Ok(_) => check_abandoned(path)?,
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Err(_) => {}
     }
@@ -56,21 +58,22 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
         fs::set_permissions(&made, Permissions::from_mode(mode))?;
         let identity = identity(&made);
         fs::rename(&made, path)?;
-        Ok((listener, SocketFile { path: path.to_owned(), made: identity }))
+        Ok((listener, SocketFile { path: path.to_owned(), identity }))
     });
     if bound.is_err() {
         let _ = fs::remove_file(&made);
     }
-    // The folder is empty: nothing else was made in it.
+    // The folder is empty, because the socket was moved or removed.
     let _ = fs::remove_dir(&folder);
     bound
 }
 
-/// Checks that no process listens on a socket. Only a refused connection proves that: a connection also fails if the queue of
-/// the process is full or if this program may not connect.
-fn abandoned(path: &Path) -> io::Result<()> {
+/// Checks that no process listens on a socket. Only a refused connection proves that no process does: a connection also fails
+/// if the queue of the listening process is full or if this program may not connect.
+fn check_abandoned(path: &Path) -> io::Result<()> {
     let refuse = |kind, text: String| Err(io::Error::new(kind, text));
-    // The connection does not wait for a process whose queue is full. One that is still being made was not refused.
+    // `now_or_never`, so as not to wait for a process whose queue is full. A connection that is still being made (`None`) was not
+    // refused.
     match UnixStream::connect(path).now_or_never() {
         Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         None | Some(Ok(_)) => {

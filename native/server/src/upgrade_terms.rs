@@ -1,4 +1,5 @@
-//! The terms on which a WebSocket was admitted, and whether the present rules would admit it in the same way.
+//! The terms on which a WebSocket was admitted. When the operator changes the rules for pages, hosts or proxies, each open
+//! WebSocket is checked again, and ends if the new rules would not admit it in the same way.
 
 use std::sync::Arc;
 
@@ -16,8 +17,10 @@ use super::server_state::{ReloadableSettings, ServerState};
 /// derived from them.
 pub(crate) struct UpgradeTerms {
     headers: HeaderMap,
+    /// The host in the target of the request, which most requests leave out.
     authority: Option<String>,
     source: RequestSource,
+    /// Whether the client has the rights of the operator.
     operator: bool,
 }
 

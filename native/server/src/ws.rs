@@ -28,22 +28,22 @@ use super::subscriptions::Subscriptions;
 use super::upgrade_terms::UpgradeTerms;
 use crate::service::{Caller, INTERNAL_ERROR, ReservedReply};
 
-/// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
-/// client which sends messages without end does not keep the processors from others.
+/// Pause before the refusal of a message that exceeds the limits of its key. During the pause the message counts in
+/// [`IN_FLIGHT`], so that a client which sends messages without end does not use up processor time.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Messages of one connection that are answered at the same time. Beyond them the server stops reading, so that a client that
 /// sends too many is slowed down and its messages are not buffered.
 const IN_FLIGHT: usize = 16;
 
-/// Answers queued for one slow client.
+/// Most messages in the queue of the sending side. Beyond them, tasks with an answer and polls of subscriptions wait.
 const QUEUED: usize = 64;
 
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
 /// The time between two checks whether a client has received enough of its answers to read its next message.
 const UNSENT_PAUSE: Duration = Duration::from_millis(20);
-/// The same while the server stops.
+/// The time between two checks whether a client has received all of its answers, while the server stops.
 const LAST_PAUSE: Duration = Duration::from_millis(2);
 
 /// The reason why a connection ends.
@@ -52,7 +52,7 @@ enum End {
     Gone,
     /// The server closes the connection with this code and reason.
     Close(u16, &'static str),
-    /// The client may not go on, for this reason; the text is the last message.
+    /// The client lost the right to use the connection, for this reason; the text is the last message to the client.
     Refuse(&'static str, String),
 }
 
@@ -86,7 +86,8 @@ pub(crate) async fn run(
             }
         }
     };
-    // Events that end a right come first: no message that is read after a change is answered by the rules before.
+    // Biased, so that events that end a right are seen first: no message that is read after a change is answered by the rules
+    // before the change.
     let end = tokio::select! {
         biased;
         end = rights_end(&terms, key.as_deref(), &shared, &connection) => end,
@@ -107,7 +108,7 @@ pub(crate) async fn run(
     subscriptions.end().await;
 }
 
-/// Completes when the client may not go on.
+/// Completes when the client loses the right to use the connection: by new rules, by its API key, or by a ban.
 async fn rights_end(
     terms: &UpgradeTerms,
     key: Option<&PresentedKey>,
@@ -184,6 +185,7 @@ async fn read(
             }
             Err(end) => return end,
         };
+        // Removes the tasks that have ended.
         while tasks.try_join_next().is_some() {}
         let (subscriptions, key, answers) = (subscriptions.clone(), key.clone(), answers.clone());
         let shared = shared.clone();
@@ -202,7 +204,8 @@ async fn read(
     }
 }
 
-/// Reads a frame once the client may send another message.
+/// Reads a message or a control frame, once fewer than [`IN_FLIGHT`] messages are being answered and the client has received
+/// enough of its answers. Returns it with one of these slots.
 async fn next_frame(
     stream: &mut SplitStream<WebSocket>,
     slots: &Arc<Semaphore>,
@@ -228,7 +231,7 @@ async fn respond_to_control(
     answers: &mpsc::Sender<Outgoing>,
 ) {
     match frame {
-        // A client that sends pings and does not read must not make the library keep their responses.
+        // The queue limits the pings of a client that does not read: the library stores the response to each ping until it is sent.
         Message::Ping(payload) => {
             connection.control_frame(payload.len());
             let _ = answers.send(pong(connection, payload)).await;
@@ -238,7 +241,8 @@ async fn respond_to_control(
     }
 }
 
-/// Writes an answer: its text, the room that the text takes, and what sending it begins or ends.
+/// Writes an answer. Returns its text, the reservation of the answer budget for it, and the effects of the message, such as new
+/// subscriptions.
 async fn written(
     answered: Result<ReservedReply, RefusedMessage>,
     shared: &ServerState,
@@ -254,6 +258,7 @@ async fn written(
         Err(refused) => (Some(refused.body()), Reservation::default(), Vec::new()),
     }
 }
+
 /// Waits until the messages that have been read are answered and their answers are sent, because the server stops. A
 /// tenth of the time that the server gives to open requests is left for the close frame.
 async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Duration) -> End {

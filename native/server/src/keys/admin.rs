@@ -1,4 +1,5 @@
-//! Commands on keys, as `rootlight keys` gives them: to the database, or to the server that has it open.
+//! Commands on API keys, as `rootlight keys` gives them: to the database of keys, or to the server that has the database open
+//! (`control.rs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use super::record::KeyRecord;
 use super::registry::Registry;
 use super::rules::{KeyChange, KeyRules};
 
-/// A command.
+/// A command on API keys.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Command {
@@ -33,21 +34,21 @@ pub enum Command {
     },
 }
 
-/// A key as it is listed: all of it but the hash.
+/// A key as lists show it: without the hash of its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeySummary {
     /// The id.
     pub id: String,
-    /// Its name for the operator.
+    /// The key's name for the operator.
     pub name: String,
-    /// When it was made, in seconds since 1970.
+    /// When the key was made, in seconds since 1970.
     pub created: u64,
-    /// When it was revoked, in seconds since 1970.
+    /// When the key was revoked, in seconds since 1970; `None` if it is valid.
     pub revoked: Option<u64>,
     /// The key's rights and limits.
     pub rules: KeyRules,
-    /// The use that counts against the limits.
+    /// What the key has been used for.
     pub usage: KeyUsage,
 }
 
@@ -64,7 +65,7 @@ impl KeySummary {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CommandReply {
-    /// The new key. Its text is shown this once.
+    /// The new key. Its text is in this reply only.
     Created {
         /// The whole text, `id.secret`.
         key: String,

@@ -1,5 +1,5 @@
-//! The work that goes on beside a server with keys: counters are written to the database, and commands are taken over
-//! a Unix socket beside it, because only one process may have the database open.
+//! The tasks that run beside a server with API keys: one writes counters to the database, and one takes commands of
+//! `rootlight keys` over a Unix socket beside the database, because only one process may have the database open.
 
 #[cfg(unix)]
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::registry::Registry;
 #[cfg(unix)]
 use crate::unix_socket::{self, SocketFile};
 
-/// Interval at which counters are written. A process that is killed loses the counts of so long at most.
+/// Interval at which counters are written. A process that is killed loses at most the counts of this time.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The work beside a server. Dropping it ends the work and writes the counters.
+/// The tasks beside a server. Dropping the value ends them and writes the counters.
 #[derive(Debug)]
 pub struct KeyTasks {
     registry: Arc<Registry>,
@@ -39,7 +39,7 @@ impl Drop for KeyTasks {
     }
 }
 
-/// Starts the work; must be called inside a runtime.
+/// Starts the tasks; must be called inside a runtime.
 ///
 /// # Errors
 /// The socket cannot be made.
@@ -82,7 +82,7 @@ pub use unix::ask;
 
 #[cfg(unix)]
 mod unix {
-    //! The socket for commands: one JSON object in a line, one in answer.
+    //! The socket for commands: a client sends one line with a JSON object, and gets one in answer.
 
     use std::io::{self, BufRead as _, BufReader as StdReader, Read as _, Write as _};
     use std::os::unix::net::UnixStream as StdStream;
@@ -95,11 +95,11 @@ mod unix {
     use super::{Arc, Duration, KeyError, Path, PathBuf, Registry};
     use crate::keys::admin::{Command, CommandReply};
 
-    /// Longest command, in bytes. The longest lists of a key fit.
+    /// Longest command, in bytes. The longest lists of a key fit: four of 1,000 entries of at most 200 bytes each.
     const COMMAND_BYTES: u64 = 1024 * 1024;
-    /// Longest answer that the command line reads, in bytes: a list of all keys.
+    /// Longest answer that the command line reads, in bytes: the list of all keys, of which there are at most 10,000.
     const REPLY_BYTES: u64 = 1 << 30;
-    /// Commands at the same time.
+    /// Number of commands that run at the same time. Further ones wait in the queue of the socket.
     const COMMANDS: usize = 4;
     /// Time limit for reading a command and for taking its answer.
     const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,17 +113,18 @@ mod unix {
 
     /// Takes commands for ever.
     pub(super) async fn serve(listener: UnixListener, registry: Arc<Registry>) {
-        let places = Arc::new(Semaphore::new(COMMANDS));
+        let permits = Arc::new(Semaphore::new(COMMANDS));
         loop {
-            let Ok(place) = places.clone().acquire_owned().await else { return };
+            let Ok(permit) = permits.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let registry = registry.clone();
                     tokio::spawn(async move {
                         let _ = timeout(PATIENCE, answer(stream, registry)).await;
-                        drop(place);
+                        drop(permit);
                     });
                 }
+                // Such as for lack of file descriptors. The pause keeps the loop from spinning.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }

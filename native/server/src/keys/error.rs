@@ -1,4 +1,4 @@
-//! Errors of the keys' database and commands.
+//! Errors of the database of API keys and of the commands on keys.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub enum KeyError {
     Refused(String),
 }
 
-/// redb has an error type for each kind of operation.
+// redb, the library of the database, has an error type for each kind of operation.
 macro_rules! from_redb {
     ($($kind:ident),*) => {$(
         impl From<redb::$kind> for KeyError {

@@ -1,8 +1,10 @@
-//! The limit of requests per second: the generic cell rate algorithm.
+//! The limit of requests per second: the generic cell rate algorithm (GCRA), which stores one time instead of a count. Each
+//! request moves the time at which the whole burst is available again further ahead, and a request that would move it by more
+//! than the burst allows is refused.
 //!
-//! No crate for this algorithm fits: they refuse for ever a message that weighs more than the burst. Here a heavy message is
-//! admitted when the whole burst is available, and the next ones wait until the rate has made up for it, so that a low
-//! limit makes a heavy method rare and not unusable.
+//! The crates for this algorithm refuse a message that weighs more than the burst for ever. Here a heavy message is admitted when
+//! the whole burst is available, and the next messages wait until the rate has made up for it, so that a low limit makes a
+//! heavy method rare and not unusable.
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -32,7 +34,7 @@ pub struct Gcra {
 }
 
 impl Rate {
-    /// So many requests per second, and so many at once; both at least 1.
+    /// A rate of so many requests per second, of which `burst` may come at once. Zero counts as one.
     pub fn new(per_second: u32, burst: u32) -> Self {
         Self { interval: SECOND / u64::from(per_second.max(1)), burst: burst.max(1).into() }
     }
@@ -47,7 +49,7 @@ impl Rate {
         self.interval.saturating_mul(weight)
     }
 
-    /// One of so many equal parts of the rate and of the burst, of which at least one request is left.
+    /// One of so many equal parts of the rate and of the burst; its burst is at least one request.
     pub fn share(self, parts: u32) -> Self {
         let parts = u64::from(parts.max(1));
         Self { interval: self.interval.saturating_mul(parts), burst: (self.burst / parts).max(1) }
@@ -80,7 +82,7 @@ impl Gcra {
         Ok(self.left(rate, now))
     }
 
-    /// The rest at `now`.
+    /// How much of the burst is left at `now` (nanoseconds).
     pub fn left(self, rate: Rate, now: u64) -> Remaining {
         let full_in = self.full_at.saturating_sub(now);
         Remaining { requests: rate.left(full_in), full_in }

@@ -1,4 +1,4 @@
-//! The demand of a message on its key: the methods that it calls, their weight, and whether the key allows them.
+//! What a message costs its API key: the methods that the message calls, their weight, and whether the key allows them.
 
 use alloy_primitives::Address;
 use rootlight::rpc::{BRIEF_COST, Call, Message, Method};
@@ -12,9 +12,9 @@ const SHOWN: usize = 60;
 /// A message as a key's limits see it.
 #[derive(Debug)]
 pub(crate) struct Inspected {
-    /// Its demand on the limits.
+    /// What the message counts in the key's limits.
     pub(crate) charge: Charge,
-    /// The first thing that the key does not allow.
+    /// The fault of the first call that the key does not allow; `None` if the key allows the message.
     pub(crate) unfit: Option<NotAllowed>,
 }
 
@@ -31,7 +31,8 @@ pub(crate) enum NotAllowed {
     StateOverride,
 }
 
-/// The demand of a message on its key. One that is not JSON-RPC counts as one request; its error is the service's.
+/// Inspects a message by the rules of its key. A message that is not JSON-RPC counts as one request, and the service answers it
+/// with an error.
 pub(crate) fn inspect(message: &Message, rules: &KeyRules) -> Inspected {
     let mut charge = Charge::default();
     let mut unfit = None;
@@ -53,6 +54,7 @@ fn weight(row: &Method) -> u64 {
     row.cost.div_ceil(BRIEF_COST).max(1).into()
 }
 
+/// Adds one request to the count of its class, which is the namespace of its method.
 fn count(classes: &mut Vec<(&'static str, u32)>, class: &'static str) {
     match classes.iter_mut().find(|(known, _)| *known == class) {
         Some((_, count)) => *count = count.saturating_add(1),
@@ -60,6 +62,7 @@ fn count(classes: &mut Vec<(&'static str, u32)>, class: &'static str) {
     }
 }
 
+/// Why the rules do not allow a call; `None` if they do.
 fn refuse(call: &Call, rules: &KeyRules) -> Option<NotAllowed> {
     if !rules.allows(&call.method, call.row) {
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';

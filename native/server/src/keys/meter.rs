@@ -1,4 +1,4 @@
-//! The counters of a key.
+//! The counters of an API key in one process: its usage, and how much of its limits is left.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::rules::KeyRules;
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// The demand of a message on a key's limits.
+/// What a message counts in a key's limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charge {
     /// Requests in the message.
@@ -41,19 +41,22 @@ pub struct KeyUsage {
 }
 
 impl KeyUsage {
-    /// Begins a day, if it is another one than that of the counts.
+    /// Begins a new count if `today` is a later day than that of the count.
     fn begin_day(&mut self, today: u64) {
-        let (day, kept) = day_of(self.day, today);
+        let (day, continues) = day_of(self.day, today);
         self.day = day;
-        if !kept {
+        if !continues {
             self.today = 0;
         }
     }
 }
 
-/// The day to count on, and whether the count of a day belongs to it: a clock that was set back must not give a second quota
-/// for the day. A day that lies further ahead than the next one was never there: what a wrong clock counted on it is of
-/// today, so that it ends with today.
+/// The day on which requests are counted, and whether the count of the day `counted` continues there. Days are counted since
+/// 1970.
+///
+/// If the clock says that today is the day before `counted`, the count continues on `counted`: a clock that was set back must
+/// not give a second quota for one day. If `counted` lies further ahead, the clock was wrong when it was stored; the count
+/// then becomes that of today, and ends with today.
 pub const fn day_of(counted: u64, today: u64) -> (u64, bool) {
     if counted < today {
         (today, false)
@@ -87,9 +90,9 @@ pub struct LimitStatus {
 /// A limit that a message exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
-    /// The limit.
+    /// Which limit is exceeded.
     pub window: LimitPeriod,
-    /// How much of it is left.
+    /// How much of the limit is left.
     pub status: LimitStatus,
     /// Seconds after which the same message fits, rounded up; at least 1.
     pub retry_after: u64,
@@ -119,7 +122,7 @@ impl KeyMeter {
         Self { gcra: Gcra::default(), usage, changed: false }
     }
 
-    /// Starts the limit per second anew, because its numbers have changed: the time that it holds depends on them.
+    /// Starts the limit per second anew after its rate or burst has changed, because the stored time depends on both.
     pub(super) fn forget_rate(&mut self) {
         self.gcra = Gcra::default();
     }
@@ -134,11 +137,11 @@ impl KeyMeter {
         std::mem::take(&mut self.changed).then(|| self.usage.clone())
     }
 
-    /// Counts a message. Returns what is left of the limit that matters most: requests per second, else of the day;
-    /// `None` without limits.
+    /// Counts a message. Returns how much is left of the limit of requests per second, or else of the limit of a day; `None`
+    /// if the key has neither.
     ///
     /// # Errors
-    /// The message exceeds a limit. It counts as refused only.
+    /// The message exceeds a limit. Only the count of refused messages changes then.
     pub(super) fn take(
         &mut self,
         rules: &KeyRules,

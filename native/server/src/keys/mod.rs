@@ -1,10 +1,11 @@
-//! API keys: who may call, what and how often.
+//! API keys: which clients may call, which methods, and how often.
 //!
-//! A key is `id.secret`. The id names it in lists, logs and commands; the secret is shown once, when the key is made,
-//! and only its hash is kept. Secrets have 256 random bits, so that no slow hash is needed to protect them.
+//! A key is `id.secret`. The id names the key in lists, logs and commands; the secret is shown once, when the key is made,
+//! and only its hash is stored. Secrets have 256 random bits, so that no slow hash is needed to protect them.
 //!
-//! Four traits separate the server from where its keys, counters, filters and events are kept: [`KeyLookup`], [`Quotas`],
-//! [`FilterOwners`] and [`ChangeNotifier`]. [`Registry`] implements all of them for one process, with a redb database and memory.
+//! Four traits separate the server from the stores of its keys, counters, filters and events: [`KeyLookup`], [`Quotas`],
+//! [`FilterOwners`] and [`ChangeNotifier`]. [`Registry`] implements all of them for one process, with a redb database and
+//! memory; `native/cluster/src/keys` implements them for several servers that share a database.
 
 mod admin;
 mod control;

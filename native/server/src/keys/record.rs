@@ -1,4 +1,4 @@
-//! A key as it is stored.
+//! An API key as the database stores it.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ pub struct KeyRecord {
     pub id: String,
     /// A number that no other key of the database has or had.
     pub number: u32,
-    /// Its name for the operator.
+    /// The key's name for the operator.
     pub name: String,
     /// SHA-256 of the secret.
     pub hash: B256,
-    /// When it was made, in seconds since 1970.
+    /// When the key was made, in seconds since 1970.
     pub created: u64,
-    /// When it was revoked, in seconds since 1970.
+    /// When the key was revoked, in seconds since 1970; `None` if it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<u64>,
     /// The key's rights and limits.

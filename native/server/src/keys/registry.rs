@@ -1,4 +1,4 @@
-//! The keys of one process: a database, and all keys with their counters in memory.
+//! The API keys of one process: a database, and all keys with their counters in memory.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,10 @@ use super::secret::{KeyText, is_id};
 use super::store::KeyDatabase;
 use super::traits::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Topic, Unavailable};
 
-/// Most keys of a database. All are in memory, with at most some 300 KiB each and usually below 1 KiB.
+/// Most keys of a database. All are in memory: each takes at most some 300 KiB, and usually below 1 KiB.
 pub const MAX_KEYS: usize = 10_000;
 
+/// A key and its counters in memory.
 struct KeyEntry {
     record: Arc<KeyRecord>,
     meter: Arc<Mutex<KeyMeter>>,
@@ -35,10 +36,13 @@ impl KeyEntry {
 pub struct Registry {
     path: PathBuf,
     store: KeyDatabase,
+    /// The keys by id.
     keys: RwLock<HashMap<String, KeyEntry>>,
-    /// Changes are made one at a time: the database first, then the memory.
+    /// Locked during a change: changes are made one at a time, in the database first and then in memory.
     changing: Mutex<()>,
+    /// The number of changes so far.
     changed: watch::Sender<u64>,
+    /// The zero of the clock that the limits per second use.
     start: Instant,
 }
 
@@ -81,7 +85,8 @@ impl Registry {
         MeterTime { nanos, seconds: unix_time() }
     }
 
-    /// Makes a key. Returns its text, which is not kept, and its record.
+    /// Makes a key. Returns its text, which is stored nowhere, and its record. If the database is full, the key that was revoked
+    /// first is removed.
     ///
     /// # Errors
     /// The limits cannot be used, there are [`MAX_KEYS`] keys that are not revoked, or the database cannot be written.
@@ -111,7 +116,7 @@ impl Registry {
         Ok((key, record))
     }
 
-    /// The number of the next key; and if there are too many keys, the one that was revoked first, to be removed.
+    /// The number of the next key; and if there are [`MAX_KEYS`] keys, the id of the one that was revoked first, to be removed.
     fn next_number(&self) -> Result<(u32, Option<String>), KeyError> {
         let keys = self.keys();
         let records = || keys.values().map(|entry| &entry.record);
@@ -124,7 +129,7 @@ impl Registry {
         Ok((number, Some(id.clone())))
     }
 
-    /// Every key with what it has been used for, by the time it was made.
+    /// Every key with its usage, in the order in which the keys were made.
     #[must_use]
     pub fn list(&self) -> Vec<(Arc<KeyRecord>, KeyUsage)> {
         let keys = self.keys();
@@ -156,6 +161,7 @@ impl Registry {
         })
     }
 
+    /// Changes the record of a key, in the database and in memory. Returns the new record and the usage.
     fn edit(
         &self,
         id: &str,
@@ -184,10 +190,10 @@ impl Registry {
         Ok((record, usage))
     }
 
-    /// Writes what keys have been used for since the last call, in one transaction.
+    /// Writes the usage of the keys that were used since the last call, in one transaction.
     ///
     /// # Errors
-    /// The database cannot be written. The counts stay in memory and are written with the next change.
+    /// The database cannot be written. The counts of each key stay in memory, and are written after the key is used again.
     pub fn flush(&self) -> Result<(), KeyError> {
         let used: Vec<(String, KeyUsage)> = {
             let keys = self.keys();

@@ -1,4 +1,4 @@
-//! The rules of a key: its rights and limits.
+//! The rules of an API key: its rights and limits, and changes of them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -19,14 +19,15 @@ pub const MAX_ENTRIES: usize = 1_000;
 /// Longest entry of a list, and longest name of a key, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// Highest requests per second and highest burst of a key; more is the same as no limit.
+/// Highest requests per second and highest burst of a key. A server answers far fewer, so that a higher limit would be none.
 const MAX_RATE: u32 = 1_000_000;
 
 /// The limits of a key. An empty list and `None` allow everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct KeyRules {
-    /// Requests per second. A method weighs one request, and one more for each further 20 of its cost.
+    /// Requests per second. A method weighs one request, and one more for each further 20 of the cost in its row of the method
+    /// table.
     pub per_second: Option<u32>,
     /// Requests that may come at once; by default those of two seconds.
     pub burst: Option<u32>,
@@ -34,11 +35,11 @@ pub struct KeyRules {
     pub per_day: Option<u64>,
     /// Methods by name or alias; `eth_*` stands for all methods of a namespace.
     pub methods: Vec<String>,
-    /// Contracts that may be called, to which transactions may be sent, whose logs, traces, code and storage may be read.
+    /// Contracts that may be called, to which transactions may be sent, and whose logs, traces, code and storage may be read.
     pub contracts: Vec<Address>,
     /// Origins of web pages, in lower case. Requests without an origin are refused if there are any.
     pub origins: Vec<String>,
-    /// Addresses and networks of clients, which are compared with the whole address of a client.
+    /// Addresses and networks of clients that may use the key. The whole address of a client is compared, not only its /64 network.
     pub addresses: Vec<IpNet>,
     /// Whether calls may override state.
     pub state_override: bool,
@@ -57,7 +58,8 @@ impl KeyRules {
         self.burst.unwrap_or_else(|| self.per_second.unwrap_or(0).saturating_mul(2)).max(1)
     }
 
-    /// A number for what the key may ask about: its methods, contracts, overrides and traces.
+    /// A hash of what the key may ask about: its methods, contracts, overrides and traces. Filters and subscriptions remember
+    /// this number: a filter that was installed under other rights does not exist for the key.
     #[must_use]
     pub fn rights(&self) -> u64 {
         // Most keys have no lists, and each request asks for the number.
@@ -85,7 +87,7 @@ impl KeyRules {
         keccak256(text).first_chunk().map_or(0, |half| u64::from_be_bytes(*half))
     }
 
-    /// Whether these rules take a right away that others gave: a method, a contract, overrides, or traces.
+    /// Whether these rules lack a right that the rules before (`others`) gave: a method, a contract, overrides, or traces.
     #[must_use]
     pub(crate) fn take_from(&self, others: &Self) -> bool {
         fn lacks<T: PartialEq>(now: &[T], before: &[T]) -> bool {
@@ -131,8 +133,8 @@ impl KeyRules {
     }
 }
 
-/// A change of a key's name and limits. `None` leaves a limit as it is. A member that does not exist is refused: a limit
-/// whose name is misspelt would not be there.
+/// A change of a key's name and limits. `None` leaves a value as it is. A JSON member that does not exist is refused, because a
+/// limit with a misspelt name would silently be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyChange {
@@ -215,6 +217,7 @@ impl KeyChange {
     }
 }
 
+/// Checks a rate against [`MAX_RATE`]. `what` is the option's name in the error.
 fn limited(what: &str, rate: u32) -> Result<u32, KeyError> {
     if rate > MAX_RATE {
         return Err(KeyError::Invalid(format!("{what}: at most {MAX_RATE}, or 0 for no limit")));
@@ -222,7 +225,7 @@ fn limited(what: &str, rate: u32) -> Result<u32, KeyError> {
     Ok(rate)
 }
 
-/// The entries of a list separated by commas.
+/// The entries of a list separated by commas, each parsed by `read`. `what` is the option's name in the error.
 fn list<T>(what: &str, text: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, KeyError> {
     let entries: Vec<&str> = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
     if entries.len() > MAX_ENTRIES {
@@ -237,7 +240,7 @@ fn list<T>(what: &str, text: &str, read: impl Fn(&str) -> Option<T>) -> Result<V
     entries.iter().map(read).collect()
 }
 
-/// A method of the table, or the methods of a namespace.
+/// Checks an entry of a list of methods: a name or alias in the method table, or `NAMESPACE_*`.
 fn method(entry: &str) -> Option<String> {
     let known = match entry.strip_suffix("_*") {
         Some(namespace) => {
@@ -249,7 +252,7 @@ fn method(entry: &str) -> Option<String> {
     known.then(|| entry.to_owned())
 }
 
-/// A network, or a single address.
+/// Parses a network, or a single address.
 fn network(entry: &str) -> Option<IpNet> {
     entry.parse().ok().or_else(|| entry.parse::<IpAddr>().ok().map(|address| address.to_canonical().into()))
 }

@@ -1,4 +1,4 @@
-//! The text of a key: `id.secret`.
+//! The text of an API key, `id.secret`: making it, parsing it, and comparing its secret with the stored hash.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Random bytes of an id, which becomes 8 characters.
+/// Random bytes of an id, which become 8 characters in base 32.
 const ID_BYTES: usize = 5;
 /// Characters of an id.
 const ID_CHARS: usize = 8;
-/// Random bytes of a secret, which becomes 43 characters.
+/// Random bytes of a secret, which become 43 characters in base 64.
 const SECRET_BYTES: usize = 32;
 /// Characters of a secret.
 const SECRET_CHARS: usize = 43;
@@ -70,7 +70,7 @@ impl KeyText {
         hash(&self.secret)
     }
 
-    /// Whether the secret has this hash. `None` stands for an unknown key; the comparison takes the same time.
+    /// Whether the secret has this hash. `None` stands for an unknown id: the comparison takes the same time and is false.
     #[must_use]
     pub fn has(&self, hash: Option<&B256>) -> bool {
         let expected = hash.copied().unwrap_or_default();

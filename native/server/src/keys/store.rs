@@ -1,4 +1,4 @@
-//! The database of keys: one redb file, of mode 0600.
+//! The database of API keys: one redb file, which is made with mode 0600. `registry.rs` has the keys in memory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,19 +14,22 @@ use super::meter::KeyUsage;
 use super::record::KeyRecord;
 use crate::database_file;
 
-/// Format of the file.
+/// The format of the file, under the name [`FORMAT`].
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("keys-meta");
 /// Keys by id, as JSON.
 const KEYS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keys");
 /// The usage of keys by id, as JSON.
 const USAGE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keys-usage");
 
+/// The name of the format in [`META`], and the only format that this version reads and writes.
 const FORMAT: &str = "format";
 const VERSION: &str = "1";
 
+/// The open database file.
 pub(super) struct KeyDatabase(Database);
 
 impl KeyDatabase {
+    /// Opens the database at a path, or makes it.
     pub(super) fn open(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
         let open = || -> Result<Database, KeyError> {
@@ -38,6 +41,7 @@ impl KeyDatabase {
         Ok(store)
     }
 
+    /// Checks that the file is a database of keys in the present format, and makes the tables of a new file.
     fn check(&self) -> Result<(), KeyError> {
         let write = self.0.begin_write()?;
         {
@@ -57,8 +61,8 @@ impl KeyDatabase {
         Ok(write.commit()?)
     }
 
-    /// All keys with their usage. A damaged row of a key is left out, and one of its usage counts as none: the other keys
-    /// do not depend on them. The log names the rows by their numbers.
+    /// All keys with their usage. A damaged row of a key is left out, and a damaged row of usage counts as no usage, because the
+    /// other keys do not depend on them. The log names a row by its number, since a damaged row may have no id.
     pub(super) fn load(&self) -> Result<Vec<(KeyRecord, KeyUsage)>, KeyError> {
         let read = self.0.begin_read()?;
         let (keys, usage) = (read.open_table(KEYS)?, read.open_table(USAGE)?);
@@ -80,7 +84,7 @@ impl KeyDatabase {
         Ok(all)
     }
 
-    /// Writes a key, and removes another one.
+    /// Writes a key, and in the same transaction removes the key with the id `removed`, if there is one.
     pub(super) fn put(&self, record: &KeyRecord, removed: Option<&str>) -> Result<(), KeyError> {
         let write = self.0.begin_write()?;
         {
@@ -111,8 +115,8 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, KeyError> {
     serde_json::to_vec(value).map_err(|error| KeyError::Format(error.to_string()))
 }
 
-/// Opens the file, which is made for its owner only: whoever can write it has every right, and it has the names of
-/// customers.
+/// Opens the file, which is made for its owner only: a user who can write the file can give any right to a key, and the file has
+/// the names of customers.
 fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

@@ -1,7 +1,7 @@
-//! The interface of a server to the stores of keys, counters, filters and events.
+//! The interface of a server to the stores of API keys, their counters, their filters and events.
 //!
-//! [`Registry`](super::Registry) keeps them in one process. Several servers that share a database implement the same
-//! traits; what they need besides is said at each trait.
+//! [`Registry`](super::Registry) implements the traits for one process. `native/cluster/src/keys` implements them for several
+//! servers that share a database; the comment of each trait says what such an implementation needs in addition.
 
 use std::sync::Arc;
 
@@ -18,24 +18,25 @@ pub trait KeyLookup: Send + Sync + 'static {
     /// database also has to remember for a while which ids do not exist.
     ///
     /// # Errors
-    /// The keys cannot be asked for, which says nothing about the key.
+    /// The store of the keys does not answer. Whether the key exists is then unknown.
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>>;
 
-    /// Does what [`Self::find`] does for an id that does not exist, for one that does and came with a wrong secret:
-    /// otherwise the time of a refusal would tell which ids exist. Nothing, where both are looked up in memory.
+    /// The server calls this method for an id that exists but came with a wrong secret. It must take as long as [`Self::find`]
+    /// takes for an id that does not exist, because otherwise the time of a refusal would show which ids exist. By default it
+    /// does nothing, which is right if `find` looks up both kinds of ids in memory.
     fn refuse<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// The place where the keys are cannot be reached.
+/// The store of the keys cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the API keys cannot be reached")]
 pub struct Unavailable;
 
 /// The counters of the keys.
 pub trait Quotas: Send + Sync + 'static {
-    /// Counts a message of a key if it is within the limits, in one step, and returns what is left of them; `None`
+    /// Counts a message of a key if it is within the limits, in one atomic step, and returns how much is left of them; `None`
     /// without limits. An implementation whose counters cannot be reached has to decide for itself whether it admits
     /// the message.
     fn take<'a>(
@@ -44,26 +45,26 @@ pub trait Quotas: Send + Sync + 'static {
         charge: &'a Charge,
     ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>>;
 
-    /// The usage of each key by its id, for metrics. An implementation that cannot list its keys gives none.
+    /// The usage of each key by its id, for metrics. An implementation that cannot list its keys returns an empty list.
     fn usage(&self) -> Vec<(String, KeyUsage)> {
         Vec::new()
     }
 }
 
-/// The filters and subscriptions of the keys. The engine keeps them by the number of their owner.
+/// Gives each key the number under which the engine stores its filters and subscriptions.
 pub trait FilterOwners: Send + Sync + 'static {
     /// The number that owns the filters of a key. It is the same for all connections of the key and for no other key.
     ///
-    /// Several servers need one thing more: a poll must reach the server whose engine has the filter.
+    /// Where several servers share the keys, a poll must also reach the server whose engine has the filter.
     fn owner(&self, key: &KeyRecord) -> u32;
 }
 
-/// Events that all connections and, in a cluster, all servers must learn of.
+/// Announces events to all connections and, in a cluster, to all servers.
 pub trait ChangeNotifier: Send + Sync + 'static {
     /// Announces a change.
     fn publish(&self, topic: Topic);
 
-    /// A value that differs after each announcement.
+    /// Returns a value that differs after each announcement.
     fn listen(&self, topic: Topic) -> watch::Receiver<u64>;
 }
 

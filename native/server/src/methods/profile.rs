@@ -1,4 +1,5 @@
-//! Profiles: which methods a caller is served, and with which limits.
+//! Profiles: the methods that a server offers its callers, and their limits. A row is the entry of a method in the method table,
+//! with its handler.
 
 use std::sync::LazyLock;
 
@@ -18,12 +19,13 @@ pub enum Profile {
     Hosted,
 }
 
-/// Namespaces that the hosted profile leaves out, besides the methods that are not for every page.
+/// Namespaces that the hosted profile leaves out, in addition to the methods that not every web page may call.
 const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "personal", "sco"];
 
 /// Rows of the hosted profile that replace the row of the same name.
 static HOSTED: LazyLock<Vec<Method>> = LazyLock::new(|| methods().filter_map(replacement).collect());
 
+/// The row of the hosted profile for a method that this profile answers in another way; `None` for all other methods.
 fn replacement(method: &'static Method) -> Option<Method> {
     let handler: Read = match method.name {
         "eth_accounts" | "eth_pendingTransactions" => none,
@@ -95,11 +97,12 @@ fn hosted_row(method: &'static Method) -> Option<&'static Method> {
     Profile::Hosted.has(method).then_some(own_row(method).unwrap_or(method))
 }
 
+/// All methods of the hosted profile.
 fn hosted() -> impl Iterator<Item = &'static Method> {
     methods().filter(|method| Profile::Hosted.has(method))
 }
 
-/// `eth_accounts` of a service that holds no keys.
+/// The empty list: `eth_accounts` of a service that has no keys of accounts, and `eth_pendingTransactions`.
 fn none(_: &dyn View, _: Params<'_>) -> HandlerResult {
     row::done(&[(); 0], Level::Local)
 }

@@ -1,4 +1,5 @@
-//! The rows of the server's methods.
+//! The table of the server's methods: the rows of the core, and those of the server. A row is the entry of a method in the table,
+//! with its handler.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,11 +8,11 @@ use rootlight::rpc::{self, Dispatcher, Handler, HandlerResult, Method, Params, R
 
 use super::scoring;
 
-/// The server's own rows. They take the place of rows of the same name.
+/// The server's own rows. They replace rows of the core with the same name.
 static OWN: LazyLock<Vec<Method>> =
     LazyLock::new(|| scoring::METHODS.iter().copied().chain(rpc::methods().filter_map(listing)).collect());
 
-/// The row of a method that lists methods, which lists those of the server too.
+/// The server's row of a method that lists methods, so that the list has the methods of the server too; `None` for other methods.
 fn listing(method: &'static Method) -> Option<Method> {
     let handler: Read = match method.name {
         "rpc_modules" => modules,

@@ -1,4 +1,5 @@
-//! Banned addresses and the reputation of upstreams (`sco_*`), in the shapes of the reference node.
+//! Banned addresses and the reputation of upstreams (`sco_*`, for scoring), in the JSON shapes of the reference node, which calls
+//! upstreams peers.
 
 use rootlight::engine::{Level, View};
 use rootlight::light::PinnedHead;
@@ -8,8 +9,8 @@ use serde::Serialize;
 
 use crate::bans::{AddressRange, BanRefusal, HostBans};
 
-/// The row of a method for the operator of the host.
-const fn operated(
+/// The row of a method for the operator of the host. `result` and `doc` describe the result and the method for `rpc.discover`.
+const fn operator_method(
     name: &'static str,
     params: &'static [Param],
     (result, doc): (&'static str, &'static str),
@@ -21,8 +22,9 @@ const fn operated(
 
 const ADDRESS: &[Param] = &[required("address", "IP address or range")];
 
+/// The rows of this file.
 pub(super) const METHODS: &[Method] = &[
-    operated(
+    operator_method(
         "sco_banAddress",
         ADDRESS,
         (
@@ -35,7 +37,7 @@ pub(super) const METHODS: &[Method] = &[
             done(&(), Level::Local)
         },
     ),
-    operated(
+    operator_method(
         "sco_unbanAddress",
         ADDRESS,
         ("null", "Ends the ban of an IP address or range."),
@@ -45,19 +47,24 @@ pub(super) const METHODS: &[Method] = &[
             done(&(), Level::Local)
         },
     ),
-    operated(
+    operator_method(
         "sco_bannedAddresses",
         &[],
         ("array of strings", "The banned IP addresses, then the ranges."),
         |view, _| done(&bans(view)?.list(), Level::Local),
     ),
-    operated(
+    operator_method(
         "sco_peerList",
         &[],
         ("array of peer scores", "The reputation of each upstream, credentials removed."),
         |view, _| done(&scores(view), Level::Local),
     ),
-    operated("sco_reputationSummary", &[], ("reputation summary", "The sums of sco_peerList."), summary),
+    operator_method(
+        "sco_reputationSummary",
+        &[],
+        ("reputation summary", "The sums of sco_peerList."),
+        summary,
+    ),
 ];
 
 fn summary(view: &dyn View, _: Params<'_>) -> HandlerResult {
@@ -70,6 +77,7 @@ fn bans(view: &dyn View) -> Result<&HostBans, RpcError> {
     bans.ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
 }
 
+/// The error of a ban that was refused: a limit (EIP-1474) or invalid parameters (JSON-RPC 2.0).
 fn not_banned(refusal: BanRefusal) -> RpcError {
     let code = if refusal == BanRefusal::TooMany { -32005 } else { -32602 };
     RpcError::Host { code, text: format!("{refusal}"), data: None }
@@ -78,22 +86,23 @@ fn not_banned(refusal: BanRefusal) -> RpcError {
 fn range(params: Params<'_>) -> Result<AddressRange, RpcError> {
     let text = params.text(0);
     AddressRange::parse(&text).map_err(|_| {
+        // The error repeats only the beginning of a long text; the longest range has fewer than 66 characters.
         let given: String = text.chars().take(66).collect();
         RpcError::Host { code: -32602, text: format!("invalid banned address {given}"), data: None }
     })
 }
 
-/// The numbers of the upstreams that answer well.
+/// The indexes of the upstreams that answer well: they are not left alone for a while (`resting`), and have not lied.
 fn healthy(view: &dyn View) -> Vec<usize> {
     let states = view.light().map_or(&[][..], PinnedHead::states);
-    let is_well = |place: &usize| {
-        states.get(*place).is_none_or(|state| state.resting.is_none() && state.record.lies == 0)
+    let is_healthy = |index: &usize| {
+        states.get(*index).is_none_or(|state| state.resting.is_none() && state.record.lies == 0)
     };
-    (0..view.upstreams().len()).filter(is_well).collect()
+    (0..view.upstreams().len()).filter(is_healthy).collect()
 }
 
-/// The score of a peer. Rootlight has no handshakes and exchanges no blocks or transactions with peers, so that most
-/// counters of the reference node stay 0.
+/// The score of an upstream. An upstream has no handshakes and announces no blocks or transactions, so that most counters of the
+/// reference node stay 0.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PeerScore {
@@ -105,14 +114,14 @@ struct PeerScore {
     valid_transactions: u32,
     invalid_blocks: u32,
     invalid_transactions: u32,
-    /// Responses that break a rule.
+    /// Demerits of the upstream, which bad responses add and good ones remove.
     invalid_messages: u32,
     timeout_messages: u32,
     unexpected_messages: u32,
     invalid_header: u32,
-    /// Demerits and false answers, below zero.
+    /// Minus the demerits and the lies.
     score: i64,
-    /// False answers.
+    /// Lies: responses that no honest upstream gives.
     punishments: u32,
     good_reputation: bool,
     punished_until: u64,
@@ -123,8 +132,8 @@ struct PeerScore {
 
 fn scores(view: &dyn View) -> Vec<PeerScore> {
     let states = view.light().map_or(&[][..], PinnedHead::states);
-    let score = |(place, id): (usize, String)| {
-        let record = states.get(place).map(|state| &state.record);
+    let score = |(index, id): (usize, String)| {
+        let record = states.get(index).map(|state| &state.record);
         let (demerits, lies) = record.map_or((0, 0), |record| (record.demerits, record.lies));
         PeerScore {
             invalid_messages: demerits,
@@ -139,7 +148,7 @@ fn scores(view: &dyn View) -> Vec<PeerScore> {
     view.upstreams().into_iter().enumerate().map(score).collect()
 }
 
-/// The sums over all peers.
+/// The sums over all upstreams.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary {

@@ -1,4 +1,4 @@
-//! Metrics that are counted when an event happens, not when they are read.
+//! Metrics that are counted when an event happens. Those that are read when a monitor asks for them are in `sample.rs`.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::rejected::{Rejection, Responses};
 /// The prefix of the names of all metrics of this program.
 pub(super) const PREFIX: &str = "rootlight";
 
-/// Upper bounds of the buckets for verification, in seconds.
+/// Upper bounds of the buckets of verification times, in seconds.
 const VERIFICATION: [f64; 8] = [0.000_1, 0.000_5, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0];
 
 /// The purpose for which a response of an upstream is checked.
@@ -50,8 +50,11 @@ impl UpstreamOutcome {
 
 /// The counters of a server and its service.
 pub struct Metrics {
+    /// The metrics with their names and help texts, which share their values with the fields below.
     pub(super) registry: Registry,
+    /// Times of messages, by method.
     pub(crate) messages: Messages,
+    /// HTTP responses, and refused requests.
     responses: Responses,
     /// Bytes read from clients.
     pub(crate) received: Counter,
@@ -61,6 +64,7 @@ pub struct Metrics {
     pub(crate) connections: Gauge,
     /// Open WebSocket connections.
     pub(crate) websockets: Gauge,
+    /// Open subscriptions of all WebSockets.
     pub(crate) subscriptions: Gauge,
     /// Notifications handed to connections.
     pub(crate) notified: Counter,
@@ -74,8 +78,11 @@ pub struct Metrics {
     pub hedged: Counter,
     /// Hedged rounds that the second backend answered first.
     pub hedges_won: Counter,
+    /// Times of verification, and numbers of verified responses, for [`VerifiedKind::Answers`] and then
+    /// [`VerifiedKind::Headers`].
     verification: [Histogram; 2],
     verified: [Counter; 2],
+    /// Requests to upstreams, by the index of the upstream and the outcome.
     upstreams: Family<Vec<(&'static str, String)>, Counter>,
 }
 
@@ -101,7 +108,7 @@ impl Default for Metrics {
             ["cache", "upstreams"],
         );
         Self {
-            // The order of the text.
+            // Rust evaluates these fields in the order in which they are written here, which is that of the metrics in the text.
             received: registered(
                 &mut registry,
                 "received_bytes",
@@ -169,7 +176,7 @@ impl Metrics {
         self.responses.reject(rejection);
     }
 
-    /// Counts so many responses that were verified in this time.
+    /// Counts a number of responses that were verified together, and the time that this took.
     pub fn verified(&self, kind: VerifiedKind, responses: usize, time: Duration) {
         let [answers, headers] = &self.verification;
         let [of_answers, of_headers] = &self.verified;
@@ -181,14 +188,14 @@ impl Metrics {
         counter.inc_by(responses as u64);
     }
 
-    /// Counts a request to an upstream. The number of upstreams is that of the command line.
+    /// Counts a request to the upstream with this index. The command line names all upstreams, so that there are few labels.
     pub fn asked(&self, upstream: usize, outcome: UpstreamOutcome) {
         let labels = vec![("upstream", upstream.to_string()), ("outcome", outcome.label().to_owned())];
         self.upstreams.get_or_create_owned(&labels).inc();
     }
 }
 
-/// Makes a metric and adds it to a registry, which shares its value.
+/// Makes a metric and adds it to a registry. The registry and the returned metric share one value.
 pub fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -202,7 +209,7 @@ pub fn register_counters<const N: usize>(registry: &mut Registry, counters: [(&s
     }
 }
 
-/// Two counters of one name with different outcomes.
+/// Makes two counters with one name, which differ in the label `outcome`.
 fn outcomes(
     registry: &mut Registry,
     name: &str,
@@ -214,7 +221,7 @@ fn outcomes(
     (of(one), of(other))
 }
 
-/// A part of a gauge, which is taken back when this is dropped.
+/// Adds one to a gauge until the value is dropped.
 #[derive(Debug)]
 pub struct GaugeGuard(Gauge);
 

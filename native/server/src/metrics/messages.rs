@@ -1,4 +1,4 @@
-//! How long messages take, by method.
+//! Metrics of JSON-RPC messages: how long they take, by method, and how many are being answered.
 
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +18,9 @@ use crate::methods::methods;
 const BUCKETS: [f64; 12] =
     [0.000_05, 0.000_1, 0.000_25, 0.001, 0.002_5, 0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 30.0];
 
-/// The label of messages with several calls.
+/// The label of batches; its index in [`LABELS`] is 0.
 const BATCH: &str = "batch";
-/// The label of messages whose method does not exist.
+/// The label of messages whose method does not exist; its index in [`LABELS`] is 1.
 const OTHER: &str = "other";
 
 /// The values of the label `outcome`: a result, or an error.
@@ -51,6 +51,7 @@ static POSITIONS: LazyLock<HashMap<usize, usize>> = LazyLock::new(|| {
     methods().filter_map(|method| Some((from_ref(method).addr(), label_index(method.name)?))).collect()
 });
 
+/// The index in [`LABELS`] of a message's label.
 fn label_index(message: &Message) -> usize {
     if message.is_batch() {
         return 0;
@@ -76,7 +77,7 @@ pub(crate) struct Messages {
     family: Family<Labels, Histogram, Buckets>,
     /// The histograms of each label, by outcome. A method that was never called has none.
     histograms: Vec<[OnceLock<Histogram>; 2]>,
-    /// The number of messages in each: the library does not tell it.
+    /// The number of messages in each histogram, because the library offers no way to read it.
     counts: Vec<[AtomicU64; 2]>,
     /// Messages that are being answered.
     in_flight: Gauge,
@@ -95,7 +96,7 @@ impl Messages {
         Self { family, histograms, counts, in_flight }
     }
 
-    /// Measures a message that began to be read at `since`.
+    /// Begins to measure a message, from the time `since` at which its reading began.
     pub(crate) fn start(&self, message: &Message, since: Instant) -> MessageTimer<'_> {
         self.in_flight.inc();
         MessageTimer { messages: self, label_index: label_index(message), since }
@@ -116,7 +117,7 @@ impl Messages {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The labels that messages had, with the number of those that got a result, and of those that got an error.
+    /// The number of messages for each label that at least one message had.
     pub(super) fn counts(&self) -> Vec<MethodCount> {
         let each = LABELS.iter().zip(&self.counts).map(|(method, [answered, failed])| MethodCount {
             method,

@@ -1,7 +1,7 @@
 //! Metrics of a server, in the text format of Prometheus.
 //!
-//! What happens often is counted in atomic numbers, whose labels are resolved once (`Metrics`). The state of the chain,
-//! of upstreams and of keys is read when the metrics are asked for (`MetricsSample`).
+//! Frequent events are counted in atomic numbers, whose labels are resolved once (`Metrics`). The state of the chain,
+//! of upstreams and of keys is read when a monitor requests the metrics (`MetricsSample`). `text` writes both.
 
 mod counters;
 mod messages;

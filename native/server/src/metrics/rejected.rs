@@ -1,4 +1,4 @@
-//! Why requests are refused.
+//! Metrics of HTTP responses by status, and of refused requests and connections by reason.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -9,11 +9,11 @@ use prometheus_client::registry::Registry;
 pub(crate) enum Rejection {
     /// The message is not JSON-RPC.
     Invalid,
-    /// There is no API key, or it is unknown or has ended.
+    /// The request has no API key, or one that is unknown, revoked or expired.
     Unauthorized,
-    /// The host, the page, or what the key does not allow.
+    /// The host, the page or the client's address is not allowed, or the API key does not allow the request.
     Forbidden,
-    /// Nothing is at this path.
+    /// No service is at the path.
     Path,
     /// The HTTP method is not served.
     HttpMethod,
@@ -21,16 +21,18 @@ pub(crate) enum Rejection {
     ContentType,
     /// The body was not sent in time.
     SlowBody,
+    /// The body is longer than a message may be.
     TooLong,
     /// A limit of an API key is exceeded.
     Limit,
-    /// There is no memory or no place for it.
+    /// A budget of memory is used up, all WebSockets are taken, or the API keys cannot be checked.
     NoRoom,
     /// The TLS handshake failed or took too long.
     Handshake,
 }
 
 impl Rejection {
+    /// All reasons, with the values of the label `reason`.
     const ALL: [(Self, &'static str); 11] = [
         (Self::Invalid, "invalid"),
         (Self::Unauthorized, "unauthorized"),
@@ -63,7 +65,7 @@ impl Rejection {
     }
 }
 
-/// The HTTP statuses that the server gives.
+/// The HTTP statuses that the server gives, with the values of the label `status`. The last entry counts all others.
 const STATUSES: [(u16, &str); 16] = [
     (200, "200"),
     (101, "101"),
@@ -83,7 +85,8 @@ const STATUSES: [(u16, &str); 16] = [
     (0, "other"),
 ];
 
-type RejectionCounters = Family<[(&'static str, &'static str); 1], Counter>;
+/// Counters with one label.
+type LabelledCounters = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The counts of HTTP responses and of refused requests.
 #[derive(Debug)]
@@ -95,7 +98,7 @@ pub(super) struct Responses {
 impl Responses {
     /// Adds the metrics to a registry.
     pub(super) fn new(registry: &mut Registry) -> Self {
-        let (statuses, rejections) = (RejectionCounters::default(), RejectionCounters::default());
+        let (statuses, rejections) = (LabelledCounters::default(), LabelledCounters::default());
         registry.register("http_responses", "HTTP responses by status", statuses.clone());
         let help = "Requests, WebSocket messages and connections that were refused, by reason";
         registry.register("rejected_requests", help, rejections.clone());
@@ -106,6 +109,7 @@ impl Responses {
         }
     }
 
+    /// Counts an HTTP response, and the refusal that its status may stand for.
     pub(super) fn count(&self, status: u16) {
         let label_index =
             STATUSES.iter().position(|(known, _)| *known == status).unwrap_or(STATUSES.len() - 1);

@@ -1,4 +1,4 @@
-//! The state of a server when its metrics are asked for.
+//! The state of a server at the time when a monitor requests its metrics.
 
 use std::time::Instant;
 
@@ -26,9 +26,9 @@ impl Started {
 pub(crate) struct MetricsSample {
     pub(super) health: Health,
     pub(super) chain_status: ServiceStatus,
-    /// The use of each key, by its id.
+    /// The usage of each API key, by its id.
     pub(super) keys: Vec<(String, KeyUsage)>,
-    /// Resident memory of the process, in bytes; `None` on systems that do not tell.
+    /// Resident memory of the process, in bytes; `None` on systems other than Linux.
     pub(super) resident: Option<u64>,
     /// Seconds since the start of the server.
     pub(super) uptime: f64,

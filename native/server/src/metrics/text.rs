@@ -1,4 +1,4 @@
-//! The metrics as text.
+//! Writes the metrics as text: the counters, a sample of the present state, and the metrics of the service.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -14,20 +14,21 @@ use super::counters::{Metrics, PREFIX};
 use super::sample::MetricsSample;
 use crate::service::{BitcoinHealth, UpstreamHealth};
 
-/// The content type of `render`: OpenMetrics, which Prometheus has read since 2.5.
+/// The content type of the text that `render` writes: OpenMetrics, which Prometheus reads since version 2.5.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The most keys with metrics of their own; the others are counted together, as `other`.
+/// The most API keys with metrics of their own, those with the most requests; the others are counted together, as `other`. A
+/// monitor stores one series for each label.
 const KEYS: usize = 200;
 
-/// The names of all verdicts of Bitcoin's chain.
+/// The names of all verdicts that Bitcoin's chain can give on the Rootstock chain.
 const VERDICTS: [&str; 4] = ["held", "weak", "contested", "unavailable"];
 
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
 type LabelledCounters = Family<Labels, Counter>;
 
-/// All metrics of a server with the state of a sample, and those that a service adds.
+/// All metrics of a server, the state of a sample, and the metrics that `more` adds for the service.
 ///
 /// # Errors
 /// None in practice: writing to a text does not fail.
@@ -67,7 +68,7 @@ fn gauge(number: impl Into<u64>) -> ConstGauge<i64> {
     ConstGauge::new(whole(number.into()))
 }
 
-/// A number as the metrics hold it.
+/// A number in the integer type of the metrics.
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -136,6 +137,7 @@ fn bitcoin(registry: &mut Registry, health: &BitcoinHealth, now: u64) {
         registry.register("bitcoin_tip_age_seconds", help, gauge(now.saturating_sub(u64::from(time))));
     }
     let Some(report) = report else { return };
+    // The classes of `rootlight::light::bitcoin::TagClass`.
     let TagCounts { own, kin, foreign, ahead, none, withheld } = report.tags;
     let names = ["own", "kin", "foreign", "ahead", "none", "withheld"];
     for (class, count) in names.into_iter().zip([own, kin, foreign, ahead, none, withheld]) {
