@@ -1,4 +1,5 @@
-//! For whom an upstream is asked.
+//! The caller for whom a task sends requests to upstreams. A task-local value, so that the layers between the caller's message
+//! and the upstream need not pass it on.
 
 use std::future::Future;
 
@@ -6,15 +7,15 @@ use rootlight::types::Asker;
 
 tokio::task_local! {
     /// The caller ([`CallerId::asker`](rootlight_limits::caller_id::CallerId::asker)) whose message the task answers.
-    static ASKER: Asker;
+    static CURRENT_ASKER: Asker;
 }
 
-/// Runs requests to upstreams for a caller, so that upstreams which can be asked little share this out by caller.
+/// Runs requests to upstreams for a caller, so that upstreams which take few requests share these out by caller.
 pub async fn with_caller<F: Future>(asker: Asker, requests: F) -> F::Output {
-    ASKER.scope(asker, requests).await
+    CURRENT_ASKER.scope(asker, requests).await
 }
 
-/// The caller for whom the present task asks; `None` if the program asks for itself, such as for synchronization.
+/// The caller for whom the present task sends requests; `None` if the program sends them for itself, such as for synchronization.
 pub fn asker() -> Option<Asker> {
-    ASKER.try_with(|asker| *asker).ok()
+    CURRENT_ASKER.try_with(|asker| *asker).ok()
 }

@@ -1,5 +1,5 @@
-//! Sends any number of requests in batches of the size that the upstream accepts. The core encodes and decodes
-//! the batches.
+//! Sends any number of requests in batches of the size that the upstream accepts, over HTTP (`http.rs`) or WebSocket (`ws.rs`).
+//! The core encodes and decodes the batches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,17 +14,19 @@ use super::error::{Secrets, redact};
 use super::source_quota::{ReceivedBytes, bytes_of};
 use super::{UpstreamError, UpstreamResult};
 
-/// Longest `data` of an error that is kept, in bytes of JSON text; parsed values take many times as much
-/// memory.
+/// Longest `data` of an error that is kept, in bytes of JSON text; longer data is left out, because parsed values take many times
+/// as much memory.
 const DATA_BYTES: usize = 64 * 1024;
 
+/// The decoded response to a batch.
 pub(crate) enum Decoded {
     /// Results in the order of the requests.
     Results(Vec<UpstreamResult>),
-    /// One error for the whole batch, for instance because the batch is too long.
+    /// One error for the whole batch, for instance because the batch is too long. Smaller batches may be accepted.
     Refused(UpstreamError),
 }
 
+/// Decodes the response to `count` requests, whose ids start at `first`. Of several responses with one id the first counts.
 fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);
@@ -34,8 +36,8 @@ fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamErro
         }
     })?;
     if let Some(refusal) = refusal {
-        let words = || UpstreamError::Malformed("one response object for a whole batch".into());
-        return Ok(Decoded::Refused(result_of(refusal).err().unwrap_or_else(words)));
+        let not_an_error = || UpstreamError::Malformed("one response object for a whole batch".into());
+        return Ok(Decoded::Refused(result_of(refusal).err().unwrap_or_else(not_an_error)));
     }
     let missing = || Err(NO_RESPONSE.into());
     Ok(Decoded::Results(results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()))
@@ -51,7 +53,7 @@ pub(crate) fn result_of(response: RawResponse<'_>) -> UpstreamResult {
     })
 }
 
-/// Decodes the response to `count` requests, whose ids start at `first`. Returns its room too.
+/// Decodes the response to `count` requests, whose ids start at `first`. Returns also the reservation of the results.
 pub(crate) async fn decode_incoming<B: AsRef<[u8]> + Send + Sync + 'static>(
     response: ReceivedBytes<B>,
     first: u64,
@@ -82,15 +84,16 @@ pub(crate) struct Batching {
     /// Requests per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
     /// batch.
     size: AtomicUsize,
-    /// Number of batches in flight at the same time.
+    /// Number of batches that are sent before the first response.
     parallel: usize,
-    /// The upstream without credentials and path, for logs.
+    /// The upstream's URL without credentials and path, for logs.
     pub(crate) name: String,
     /// Parts of the upstream's URL that no error may contain.
     secrets: Secrets,
 }
 
 impl Batching {
+    /// Begins with batches of `size` requests. Both numbers are at least 1.
     pub(crate) fn new(url: &str, size: usize, parallel: usize) -> Self {
         Self {
             size: AtomicUsize::new(size.max(1)),
@@ -105,15 +108,15 @@ impl Batching {
 /// [`Reservation`] covers the bytes of the results, and the caller must keep it as long as the results. Without it, only
 /// batches that are being read count against the budget.
 pub(crate) async fn ask_all(
-    exchange: &dyn BatchTransport,
+    transport: &dyn BatchTransport,
     requests: Vec<UpstreamRequest>,
     counted: bool,
 ) -> (Vec<UpstreamResult>, Reservation) {
     let started = Instant::now();
     let count = requests.len();
-    let Batching { size, parallel, name, secrets } = exchange.batching();
+    let Batching { size, parallel, name, secrets } = transport.batching();
     let size = size.load(Ordering::Relaxed).max(1);
-    let asked = stream::iter(split(requests, size)).map(|part| ask_one(exchange, part));
+    let asked = stream::iter(split(requests, size)).map(|part| ask_batch(transport, part));
     let mut answered = asked.buffered(*parallel);
     let (mut results, mut reserved) = (Vec::with_capacity(count), Reservation::default());
     while let Some((part, bytes)) = answered.next().await {
@@ -130,21 +133,22 @@ pub(crate) async fn ask_all(
 /// Splits requests into batches of `size`, the last of which may be shorter.
 fn split(requests: Vec<UpstreamRequest>, size: usize) -> impl Iterator<Item = Vec<UpstreamRequest>> {
     let mut requests = requests.into_iter();
-    // A batch has room for its own requests alone. `Vec::split_off` leaves the first part the room of all.
+    // Not `Vec::split_off`, which leaves the first part with the allocated memory of all requests.
     std::iter::from_fn(move || {
         let part: Vec<UpstreamRequest> = requests.by_ref().take(size).collect();
         Some(part).filter(|part| !part.is_empty())
     })
 }
 
-/// Sends requests as one batch; if the upstream refuses the batch, sends it in halves.
-fn ask_one(
-    exchange: &dyn BatchTransport,
+/// Sends requests as one batch; if the upstream refuses the batch, sends it in halves, and remembers the smaller size for later
+/// batches.
+fn ask_batch(
+    transport: &dyn BatchTransport,
     requests: Vec<UpstreamRequest>,
 ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
     Box::pin(async move {
-        let (count, batching) = (requests.len(), exchange.batching());
-        let refusal = match exchange.send(&requests).await {
+        let (count, batching) = (requests.len(), transport.batching());
+        let refusal = match transport.send(&requests).await {
             Ok((Decoded::Results(results), reserved)) => return (results, reserved),
             Ok((Decoded::Refused(refusal), _)) => refusal.without(&batching.secrets),
             Err(error) => {
@@ -159,8 +163,8 @@ fn ask_one(
         batching.size.fetch_min(half, Ordering::Relaxed);
         let mut first = requests;
         let second = first.split_off(half);
-        let (mut results, mut reserved) = ask_one(exchange, first).await;
-        let (others, more) = ask_one(exchange, second).await;
+        let (mut results, mut reserved) = ask_batch(transport, first).await;
+        let (others, more) = ask_batch(transport, second).await;
         results.extend(others);
         reserved.merge(more);
         (results, reserved)

@@ -1,4 +1,5 @@
-//! Results of requests to upstreams, and their errors.
+//! Results of requests to upstreams, and their errors; how errors are freed from secrets, and what they become in the core
+//! (`RequestFailure`).
 
 use alloy_primitives::Bytes;
 use rootlight::light::RequestFailure;
@@ -17,7 +18,7 @@ pub(crate) const NOT_A_URL: &str = "not a URL: give SCHEME://HOST:PORT, such as 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {reason}")]
 pub struct UrlError {
-    /// Host of the upstream.
+    /// Scheme, host and port of the upstream, or another name without secrets.
     pub name: String,
     /// The fault of the URL.
     pub reason: String,
@@ -48,7 +49,7 @@ pub enum UpstreamError {
     /// The upstream gave no response, for this reason.
     #[error("{0}")]
     Silent(String),
-    /// The upstream gave no response to a request of a caller, and may lack what was asked for. The text is the reason.
+    /// The upstream gave no response to a request of a caller, and may not have the requested data. The text is the reason.
     #[error("{0}")]
     NotHeld(String),
     /// The request was not sent, for this reason.
@@ -57,7 +58,7 @@ pub enum UpstreamError {
     /// The response is longer than the limit.
     #[error("upstream answer exceeds {0} bytes")]
     TooLarge(usize),
-    /// The response was not read, because responses in memory use up their budget.
+    /// The response was not read, because other responses in memory use up their budget.
     #[error("{}", RequestFailure::NoRoom)]
     NoRoom,
     /// The upstream returned an HTTP error status without a JSON-RPC body.
@@ -66,7 +67,7 @@ pub enum UpstreamError {
     /// The upstream asks for fewer requests and says how long to wait (`Retry-After`).
     #[error("upstream answered HTTP status {status} and asks for a pause of {seconds} s")]
     Busy { status: u16, seconds: u64 },
-    /// The response is one that no honest source sends for the request, from a source that has proven who it is.
+    /// The response is one that no honest source sends for the request, from a source that has proven its identity.
     #[error("false response: {0}")]
     False(String),
     /// The response is not a JSON-RPC response to the requests.
@@ -75,7 +76,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// The part of the error that the upstream or a library wrote.
+    /// The text in the error that the upstream or a library wrote; `None` if the whole text is this program's.
     pub(super) const fn foreign_text(&mut self) -> Option<&mut String> {
         match self {
             Self::Rpc { message: text, .. } | Self::Transport(text) | Self::Malformed(text) => Some(text),
@@ -116,7 +117,7 @@ impl From<RequestFailure> for UpstreamError {
     }
 }
 
-/// The codes of reverts: that of other chains' nodes and that of Rootstock's reference node.
+/// The JSON-RPC codes of a call whose contract reverted: that of other chains' nodes and that of Rootstock's reference node.
 const REVERTED: [i64; 2] = [3, -32015];
 
 /// The output of reverted code in the data of an error.
@@ -155,7 +156,8 @@ pub(super) fn redact(url: &str) -> String {
     }
 }
 
-/// The parts of an upstream's URL that must not appear in errors or logs, the longest first.
+/// The parts of an upstream's URL that must not appear in errors or logs, the longest first, so that a part of another one is
+/// replaced after it.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets(Vec<String>);
 
@@ -176,6 +178,7 @@ impl Secrets {
             secrets.extend(Some(url.username()).filter(long).map(str::to_owned));
             secrets.extend(url.path_segments().into_iter().flatten().filter(long).map(str::to_owned));
         }
+        // Shorter texts occur in any error by chance, and are no keys.
         secrets.retain(|secret| secret.len() > 3);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(secrets)

@@ -18,7 +18,7 @@ use tracing::debug;
 use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::{NOT_A_URL, redact};
 use super::last_address::LastAddress;
-use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, room_of};
+use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, bytes_to_reserve};
 use super::words::{self, describe};
 use super::{ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
 
@@ -33,9 +33,9 @@ const READ_STEP: usize = 128 * 1024;
 pub struct HttpConfig {
     /// Requests in one batch. The reference node refuses more than 50, many gateways more than 20.
     pub batch: usize,
-    /// Number of batches in flight at the same time.
+    /// Number of batches that are sent before the first response.
     pub parallel: usize,
-    /// Time limit for one batch, connection and body included.
+    /// Time limit for one try of a batch, connection and body included.
     pub timeout: Duration,
     /// Longest response, in bytes after decompression. The reference node stops at 10 MiB. A batch with a
     /// longer response is sent again in halves.
@@ -46,7 +46,7 @@ pub struct HttpConfig {
     pub pause: Duration,
     /// Longest pause, even if the upstream asks for more (`Retry-After`).
     pub longest_pause: Duration,
-    /// The limits in which responses count until they are verified.
+    /// The budgets in which responses count until they are verified.
     pub limits: Arc<Limits>,
 }
 
@@ -97,7 +97,7 @@ pub struct HttpUpstream {
 /// A try that failed.
 struct FailedAttempt {
     error: UpstreamError,
-    /// `None` if another try cannot help; otherwise the wait that the upstream asks for, if it states one.
+    /// `None` if another try cannot help; `Some` with the wait that the upstream asks for (`Retry-After`), if it states one.
     retry: Option<Option<Duration>>,
 }
 
@@ -116,7 +116,7 @@ impl HttpUpstream {
         Ok(Self { url, client, config, batching, last_address, quota })
     }
 
-    /// Sends one batch once.
+    /// Sends one batch of `count` requests once.
     async fn once(&self, body: Bytes, count: usize) -> Result<(Decoded, Reservation), FailedAttempt> {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
@@ -133,6 +133,7 @@ impl HttpUpstream {
             });
             return Err(FailedAttempt { error, retry: Some(wanted) });
         }
+        // "Content Too Large": halves of the batch may be accepted.
         if status.as_u16() == 413 && count > 1 {
             return Ok((Decoded::Refused(UpstreamError::Status(413)), Reservation::default()));
         }
@@ -157,8 +158,10 @@ impl HttpUpstream {
     async fn read(&self, mut response: reqwest::Response) -> Result<ReceivedBytes, FailedAttempt> {
         let limit = self.config.answer_bytes;
         let no_room = |_| FailedAttempt::last(UpstreamError::NoRoom);
+        // `begun` is the time from which the upstream counts as slow.
         let (mut bytes, mut reserved, mut begun) = (Vec::new(), Reservation::default(), Instant::now());
         loop {
+            // The timeout only makes `check_pace` run often enough while no bytes come.
             let chunk = timeout(CONTENDED, response.chunk()).await;
             self.quota.check_pace(&reserved, begun.elapsed()).map_err(FailedAttempt::last)?;
             let Ok(chunk) = chunk else { continue };
@@ -167,18 +170,19 @@ impl HttpUpstream {
                 return Err(FailedAttempt::last(UpstreamError::TooLarge(limit)));
             }
             let length = bytes.len().saturating_add(chunk.len());
-            let missing = room_of(length).saturating_sub(reserved.bytes());
+            let missing = bytes_to_reserve(length).saturating_sub(reserved.bytes());
             if missing > 0 {
                 let more = missing.max(READ_STEP);
-                let room = match reserved.bytes() {
+                // A response that holds bytes of the budget already does not wait for more.
+                let taken = match reserved.bytes() {
                     0 => self.quota.reserve_when_free(more).await,
                     _ => self.quota.try_reserve(more),
                 };
                 if reserved.bytes() == 0 {
-                    // The wait for room is not the upstream's.
+                    // The wait for bytes of the budget is no slowness of the upstream.
                     begun = Instant::now();
                 }
-                reserved.merge(room.map_err(no_room)?);
+                reserved.merge(taken.map_err(no_room)?);
                 bytes.reserve_exact(READ_STEP.max(chunk.len()));
             }
             bytes.extend_from_slice(&chunk);
@@ -186,7 +190,7 @@ impl HttpUpstream {
         self.quota.admit(bytes, reserved).map_err(no_room)
     }
 
-    /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be
+    /// The failure of a connection. A request of a caller is not sent again after the time limit: the upstream may still be
     /// running it, and would run it once more.
     fn transport(&self, failure: reqwest::Error) -> FailedAttempt {
         let may_run = failure.is_timeout() && !failure.is_connect();
@@ -195,7 +199,7 @@ impl HttpUpstream {
             UpstreamError::Timeout(self.config.timeout.as_millis())
         } else {
             let is_open = !failure.is_connect();
-            // The URL may hold a key.
+            // The URL may contain a key.
             let failure = failure.without_url();
             UpstreamError::Transport(if is_open { describe(&failure) } else { words::unopened(&failure) })
         };
@@ -204,6 +208,7 @@ impl HttpUpstream {
 }
 
 impl FailedAttempt {
+    /// A failure after which another try cannot help.
     fn last(error: UpstreamError) -> Self {
         Self { error, retry: None }
     }
@@ -215,7 +220,7 @@ impl BatchTransport for HttpUpstream {
         requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Reservation), UpstreamError>> {
         Box::pin(async move {
-            // Each try shares the bytes.
+            // `Bytes`, so that all tries share one copy.
             let body = Bytes::from(encode_batch(requests, FIRST_ID));
             let retries = self.config.attempts.saturating_sub(1) as usize;
             let longest = self.config.longest_pause;

@@ -1,4 +1,4 @@
-//! The IP address of an upstream.
+//! The IP address of an upstream, by which the operator can ban it.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +15,7 @@ impl LastAddress {
         Self(Mutex::new(host.trim_start_matches('[').trim_end_matches(']').parse().ok()))
     }
 
+    /// Notes the address of a new connection, if it is known.
     pub(super) fn note(&self, address: Option<IpAddr>) {
         if address.is_some() {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = address;

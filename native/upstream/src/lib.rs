@@ -2,10 +2,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | the root | what an upstream is ([`Upstream`]), and upstreams over HTTP and WebSocket |
+//! | the root | the trait [`Upstream`], and upstreams over HTTP and WebSocket |
 //! | [`bitcoin`] | sources of Bitcoin's headers and coinbases |
 //! | [`p2p`] | nodes of the peer-to-peer network |
 //! | [`replay`], [`record`] | recordings as upstreams, and how they are written |
+//! | [`source_quota`] | the memory that the responses of one source may take |
 
 mod asker;
 mod batch;
@@ -47,7 +48,7 @@ pub fn call(method: &'static str, params: Value) -> UpstreamRequest {
     UpstreamRequest::new(method, params.to_string())
 }
 
-/// Encodes a number as a QUANTITY: hexadecimal with `0x`.
+/// Encodes a number as a QUANTITY of JSON-RPC: hexadecimal with `0x`, without leading zeros.
 pub fn quantity(number: u64) -> String {
     format!("{number:#x}")
 }

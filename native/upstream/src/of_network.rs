@@ -1,4 +1,5 @@
-//! Upstreams that are asked for their network: one of another network is told with both chain ids.
+//! Upstreams whose network is checked by `eth_chainId`: the requests to an upstream of another network fail with an error that
+//! names both chain ids.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,32 +11,33 @@ use tokio::time::Instant;
 
 use super::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, words};
 
-/// Time after which an upstream of the network is asked for its chain id again: another node may have taken its place.
+/// Time after which an upstream of the network is asked for its chain id again: another node may answer at its address now.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The question for the chain id.
+/// The method that returns the chain id.
 const CHAIN_ID: &str = "eth_chainId";
 
 /// An upstream whose responses count only if it is of the network with this chain id.
 struct UpstreamOfNetwork {
     upstream: SharedUpstream,
     chain_id: u64,
-    /// When the upstream has shown last that it is of the network, or that it tells no chain id.
-    settled: Mutex<Option<Instant>>,
+    /// When the upstream last stated the chain id of the network, or last refused to state one; `None` before, and after it stated
+    /// another one.
+    checked: Mutex<Option<Instant>>,
 }
 
-/// Wraps an upstream so that the requests to one of another network fail with both chain ids. The chain id is asked for beside
-/// the first requests, and again beside each further one while it is that of another network or not known. Later it is asked for
-/// beside one request in half a minute, and beside each request for the chain id.
+/// Wraps an upstream so that requests fail while the upstream is of another network; the error names both chain ids. The chain id
+/// is requested together with the first requests, and again with each further one until it is that of the network. Then it is
+/// requested every half a minute at most, together with another request, and with each request for the chain id.
 pub fn of_network(upstream: SharedUpstream, chain_id: u64) -> SharedUpstream {
-    Arc::new(UpstreamOfNetwork { upstream, chain_id, settled: Mutex::new(None) })
+    Arc::new(UpstreamOfNetwork { upstream, chain_id, checked: Mutex::new(None) })
 }
 
 impl UpstreamOfNetwork {
     /// Whether the upstream need not be asked for its network beside these requests.
-    fn is_settled(&self, requests: &[UpstreamRequest]) -> bool {
-        let settled = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-        settled.is_some_and(|at| at.elapsed() < ASK_AGAIN)
+    fn is_checked(&self, requests: &[UpstreamRequest]) -> bool {
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.is_some_and(|at| at.elapsed() < ASK_AGAIN)
             && requests.iter().all(|request| request.method != CHAIN_ID)
     }
 
@@ -45,13 +47,13 @@ impl UpstreamOfNetwork {
         let given = self.upstream.request(vec![asked]).await.into_iter().next()?;
         let found = match &given {
             Ok(id) => chain_id(id.get()),
-            // A node that does not tell its chain id is judged by its headers.
+            // A node that does not state its chain id is checked by its headers, in the core.
             Err(UpstreamError::Rpc { .. } | UpstreamError::NotRecorded(_)) => None,
             Err(_) => return None,
         };
         let other = found.filter(|id| *id != self.chain_id);
-        let settled = other.is_none().then(Instant::now);
-        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = settled;
+        let checked = other.is_none().then(Instant::now);
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = checked;
         other
     }
 }
@@ -64,7 +66,7 @@ fn chain_id(json: &str) -> Option<u64> {
 impl Upstream for UpstreamOfNetwork {
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
-            if self.is_settled(&requests) {
+            if self.is_checked(&requests) {
                 return self.upstream.request_reserved(requests).await;
             }
             let count = requests.len();

@@ -23,7 +23,7 @@ pub enum OpenError {
     Replay(#[from] ReplayError),
 }
 
-/// Describes an unusable argument. Nothing of it is repeated, since any part may be a password or a key.
+/// Describes an unusable argument. The text repeats no part of the argument, since any part may be a password or a key.
 fn fault(text: &str) -> &'static str {
     if text.contains("://") {
         "has another scheme"
@@ -42,8 +42,8 @@ pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenE
     open_any(text, config, None)
 }
 
-/// Opens the upstream that a flag names for a client of the network with this chain id, as [`of_network`] wraps it. A recording of
-/// another network is refused at once, because it never changes.
+/// Opens the upstream that a flag names for a client of the network with this chain id. Requests fail while the upstream is of
+/// another network ([`of_network`]). A recording of another network is refused at once, because it never changes.
 ///
 /// # Errors
 /// As [`open_with`]; [`ReplayError::OtherNetwork`].
@@ -51,6 +51,7 @@ pub fn open_of_network(text: &str, config: HttpConfig, chain_id: u64) -> Result<
     open_any(text, config, Some(chain_id)).map(|upstream| of_network(upstream, chain_id))
 }
 
+/// Opens a recording or a URL. `chain_id` is that of the expected network, if a recording of another one is to be refused.
 fn open_any(text: &str, config: HttpConfig, chain_id: Option<u64>) -> Result<SharedUpstream, OpenError> {
     let lower = text.to_ascii_lowercase();
     if let Some(path) = text.get(REPLAY.len()..).filter(|_| lower.starts_with(REPLAY)) {

@@ -1,14 +1,15 @@
-//! Coinbase transactions as sources send them.
+//! Coinbase transactions of Bitcoin blocks as sources send them. A coinbase can have a tag that names a Rootstock block; the core
+//! checks the transaction and its Merkle branch.
 
 use rootlight::consensus::bitcoin::{CoinbaseProofBuf, reversed};
 use rootlight::types::B256;
 
-/// The coinbase of a Bitcoin block as a source gives it. Nothing in it is checked.
+/// The coinbase transaction of a Bitcoin block as a source sends it. Nothing in it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawCoinbase {
-    /// Height for which it was asked.
+    /// Height of the block for which the coinbase was requested.
     pub height: u32,
-    /// The transaction, whole or cut, and its branch.
+    /// The transaction, whole or as the midstate of its hash with its end, and its Merkle branch.
     pub proof: CoinbaseProofBuf,
 }
 

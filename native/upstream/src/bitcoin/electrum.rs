@@ -1,4 +1,4 @@
-//! Electrum's protocol, versions 1.4 to 1.6, as a client of headers and coinbases.
+//! A client of Electrum's protocol (JSON-RPC of wallets' servers), versions 1.4 to 1.6, for headers and coinbases.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,24 +18,26 @@ use crate::result_of;
 use crate::source_quota::SourceQuota;
 use crate::{UpstreamError, UpstreamResult};
 
-/// The name and the protocol versions that a client states first.
+/// The parameters of `server.version`, which a client sends first: its name, and the lowest and highest version that it speaks.
 const VERSION: &str = concat!(r#"["rootlight "#, env!("CARGO_PKG_VERSION"), r#"",["1.4","1.6"]]"#);
 
-/// Most bytes that a server may send in answer to one call: 144 coinbases of usual length are 0.3 MB.
+/// Most bytes that a server may send in answer to one call of this source: 144 coinbases of usual length are 0.3 MB.
 const CALL_BYTES: usize = 8 * 1024 * 1024;
 
 /// Most messages that a call skips because they answer none of its requests, such as notices of new blocks since the last
 /// call.
 const STRAYS: usize = 256;
 
-/// Deepest branch: no block has more transactions than a tree of this depth has leaves.
+/// Longest Merkle branch, in hashes: no block has more transactions than a tree of this depth has leaves.
 const MAX_BRANCH: usize = 30;
 
 /// A server of Electrum's protocol. One call at a time uses the connection, which stays open between calls.
 pub(super) struct Electrum {
     endpoint: Endpoint,
+    /// Time limit for each exchange with the server.
     limit: Duration,
     quota: SourceQuota,
+    /// The open connection; `None` before the first call and during a call.
     session: Mutex<Option<Session>>,
 }
 
@@ -46,12 +48,13 @@ struct Session {
     next: u64,
 }
 
+/// The newest block.
 #[derive(Deserialize)]
 struct Tip {
     height: u32,
 }
 
-/// Headers in one text, or since version 1.6 in a list.
+/// Headers in hexadecimal: in one text, or since version 1.6 in a list.
 #[derive(Deserialize)]
 struct Headers {
     #[serde(default)]
@@ -60,6 +63,7 @@ struct Headers {
     headers: Option<Vec<String>>,
 }
 
+/// The transaction at a position of a block, and the siblings on its path in the Merkle tree.
 #[derive(Deserialize)]
 struct Position {
     tx_hash: String,
@@ -85,6 +89,8 @@ impl Electrum {
         headers.decode(count as usize).map_err(malformed)
     }
 
+    /// The coinbases of the blocks at these heights: first the hash and branch of each block's first transaction, then the
+    /// transactions. Blocks whose coinbase fails are left out; if all fail, the last error is returned.
     pub(super) async fn coinbases(&self, heights: &[u32]) -> Result<Vec<RawCoinbase>, UpstreamError> {
         let request = |height: &u32| {
             UpstreamRequest::new("blockchain.transaction.id_from_pos", format!("[{height},0,true]"))
@@ -113,6 +119,7 @@ impl Electrum {
         }
     }
 
+    /// Sends one request and parses its result.
     async fn ask_one<T: DeserializeOwned>(
         &self,
         method: &'static str,
@@ -122,8 +129,8 @@ impl Electrum {
         parse(results.into_iter().next().unwrap_or_else(|| Err(malformed("no response"))))
     }
 
-    /// Sends requests at once and returns their results in the same order. A connection that was open before may have been
-    /// closed by the server, and is opened again once.
+    /// Sends requests without waiting in between, and returns their results in the same order. The server may have closed a
+    /// connection that was open before; then the requests are sent once more over a new one.
     async fn ask(&self, requests: Vec<UpstreamRequest>) -> Result<Vec<UpstreamResult>, UpstreamError> {
         if requests.is_empty() {
             return Ok(Vec::new());
@@ -146,6 +153,7 @@ impl Electrum {
         Ok(results)
     }
 
+    /// Sends requests over a connection, and returns the connection for the next call.
     async fn exchange(
         &self,
         mut session: Session,
@@ -155,6 +163,7 @@ impl Electrum {
         Ok((session, results))
     }
 
+    /// Ends an exchange after the time limit.
     async fn within<T>(
         &self,
         call: impl Future<Output = Result<T, UpstreamError>>,
@@ -164,6 +173,7 @@ impl Electrum {
 }
 
 impl Session {
+    /// Opens a connection and agrees on a version.
     async fn open(endpoint: &Endpoint, quota: &SourceQuota) -> Result<Self, UpstreamError> {
         let mut session = Self { link: Link::open(endpoint, quota).await?, next: 0 };
         let version = UpstreamRequest::new("server.version", VERSION.into());
@@ -173,6 +183,7 @@ impl Session {
         Ok(session)
     }
 
+    /// Sends requests, and reads messages until each has a result.
     async fn ask(
         &mut self,
         requests: &[UpstreamRequest],
@@ -199,6 +210,7 @@ impl Session {
                     results.insert(index, result);
                     continue;
                 }
+                // An error without an id may be that of any request, so that it ends the call.
                 if let (None, Err(error @ UpstreamError::Rpc { .. })) = (id, result) {
                     return Err(error);
                 }
@@ -214,6 +226,7 @@ impl Session {
 }
 
 impl Headers {
+    /// The headers of 80 bytes, at most `count`.
     fn decode(self, count: usize) -> Result<Vec<[u8; HEADER_LEN]>, &'static str> {
         let text = match (self.hex, self.headers) {
             (Some(text), None) => text,
@@ -238,7 +251,7 @@ impl Headers {
 }
 
 impl Position {
-    /// The transaction's hash and the branch above it.
+    /// The transaction's hash and its Merkle branch, in internal byte order.
     fn decode(&self) -> Result<(B256, Vec<B256>), &'static str> {
         if self.merkle.len() > MAX_BRANCH {
             return Err("the branch is deeper than that of any block");

@@ -1,4 +1,5 @@
-//! Connections to a server of Electrum's protocol: a message is a line over TCP or TLS, or a text message over WebSocket.
+//! Connections to a server of Electrum's protocol: a message is a line over TCP or TLS, or a text message over WebSocket. The
+//! memory of received messages counts in the quota of the source.
 
 use std::io;
 
@@ -11,25 +12,28 @@ use tokio_tungstenite::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::UpstreamError;
-use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, room_of};
+use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, bytes_to_reserve};
 use crate::words;
 use crate::ws_open::{Duplex, UpstreamSocket, connect, open};
 
 /// Longest message that is read, in bytes. The longest honest one has 2,016 headers in hexadecimal, 322,560 bytes.
 pub(super) const MESSAGE_BYTES: usize = 512 * 1024;
 
-/// Bytes of the budget that are taken at a time while a long line comes in.
+/// Bytes of the budget that are reserved at a time while a long line comes in, whose length is not known before its end.
 const READ_STEP: usize = 128 * 1024;
 
-/// How messages are carried.
+/// How messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
+    /// Lines over TCP.
     Lines,
+    /// Lines over TLS.
     TlsLines,
+    /// Messages over WebSocket, with or without TLS.
     Messages,
 }
 
-/// Where a server listens.
+/// The address of a server, and how messages are sent there.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) transport: Transport,
@@ -46,6 +50,7 @@ pub(super) enum Link {
 }
 
 impl Link {
+    /// Connects to a server.
     pub(super) async fn open(endpoint: &Endpoint, quota: &SourceQuota) -> Result<Self, UpstreamError> {
         let Endpoint { transport, host, port, url } = endpoint;
         if *transport == Transport::Messages {
@@ -83,9 +88,9 @@ impl Link {
             Self::Lines(lines) => lines.next(quota).await.map(Some),
             Self::Messages(socket) => {
                 let message = socket.next().await.ok_or_else(closed)?.map_err(of_socket)?;
-                let room = socket.get_mut().take_room();
+                let reserved = socket.get_mut().take_room();
                 match message {
-                    Message::Text(text) => admit(quota, text.into(), room).map(Some),
+                    Message::Text(text) => admit(quota, text.into(), reserved).map(Some),
                     Message::Close(_) => Err(closed()),
                     _ => Ok(None),
                 }
@@ -104,7 +109,8 @@ impl<S: Duplex> Lines<S> {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Reads the next line. The room of a long one is taken as it comes in.
+    /// Reads the next line. The bytes of a long one are reserved as it comes in: the first may wait for free bytes of the budget,
+    /// the further ones may not, because the line holds bytes already.
     pub(super) async fn next(&mut self, quota: &SourceQuota) -> Result<ReceivedBytes<Bytes>, UpstreamError> {
         let (mut line, mut reserved) = (Vec::new(), Reservation::default());
         loop {
@@ -118,7 +124,7 @@ impl<S: Duplex> Lines<S> {
             if length > MESSAGE_BYTES {
                 return Err(UpstreamError::TooLarge(MESSAGE_BYTES));
             }
-            let missing = room_of(length).saturating_sub(reserved.bytes());
+            let missing = bytes_to_reserve(length).saturating_sub(reserved.bytes());
             if missing > 0 {
                 let more = missing.max(READ_STEP);
                 reserved.merge(match reserved.bytes() {
@@ -136,6 +142,7 @@ impl<S: Duplex> Lines<S> {
     }
 }
 
+/// Counts a whole message in the quota.
 fn admit(
     quota: &SourceQuota,
     bytes: Bytes,

@@ -1,4 +1,5 @@
-//! Esplora's HTTP interface. It gives the fields of headers, ten blocks a request, from which the 80 bytes are rebuilt.
+//! A client of Esplora's HTTP interface (of block explorers) for Bitcoin's headers. Each response has the fields of ten blocks, from
+//! which the 80 bytes of each header are rebuilt.
 
 use std::time::Duration;
 
@@ -12,30 +13,32 @@ use serde::Deserialize;
 use super::hex::shown_hash;
 use crate::UpstreamError;
 use crate::http::{client, retry_after};
-use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, room_of};
+use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, bytes_to_reserve};
 use crate::words::{self, describe};
 
 /// Blocks of one response.
 const PAGE: u32 = 10;
 
-/// Longest response with blocks, in bytes. Those of public servers have 5,000, and up to 30,000 with further members.
+/// Longest response with blocks, in bytes. The responses of public servers have 5,000 bytes, and up to 30,000 with further
+/// members.
 const PAGE_BYTES: usize = 128 * 1024;
 
 /// Longest response with a height, in bytes.
 const TIP_BYTES: usize = 64;
 
-/// Requests of one call at the same time. Public servers refuse more than a few.
+/// Number of requests of one call that are sent at the same time. Public servers refuse more than a few.
 const AT_ONCE: usize = 3;
 
 /// A server of Esplora's interface.
 pub(super) struct Esplora {
     base: Url,
     client: reqwest::Client,
+    /// Time limit for each request.
     limit: Duration,
     quota: SourceQuota,
 }
 
-/// The members of a block that are its header.
+/// A block of a response: its hash (`id`), its height, and the fields of its header.
 #[derive(Deserialize)]
 struct Block {
     id: String,
@@ -91,7 +94,7 @@ impl Esplora {
     async fn get(&self, path: &str, longest: usize) -> Result<ReceivedBytes, UpstreamError> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
-        let reserved = self.quota.reserve_when_free(room_of(longest)).await?;
+        let reserved = self.quota.reserve_when_free(bytes_to_reserve(longest)).await?;
         let sent = self.client.get(url).send().await;
         let mut response = sent.map_err(|failure| self.transport(failure))?;
         let status = response.status();
@@ -116,12 +119,13 @@ impl Esplora {
         self.quota.admit(bytes, reserved).map_err(|NoRoom| UpstreamError::NoRoom)
     }
 
+    /// The error of a request that got no response.
     fn transport(&self, failure: reqwest::Error) -> UpstreamError {
         if failure.is_timeout() {
             return UpstreamError::Timeout(self.limit.as_millis());
         }
         let is_open = !failure.is_connect();
-        // The URL may hold a key.
+        // The URL may contain a key.
         let failure = failure.without_url();
         UpstreamError::Transport(if is_open { describe(&failure) } else { words::unopened(&failure) })
     }
@@ -131,7 +135,8 @@ fn malformed(reason: impl Into<String>) -> UpstreamError {
     UpstreamError::Malformed(reason.into())
 }
 
-/// The headers of the heights from `first` to `last`, which come newest first. Blocks below `first` are left out.
+/// The headers of the heights from `first` to `last`, ascending. The response has the newest block first, and may go on below
+/// `first`; these blocks are left out.
 fn read_page(bytes: &[u8], first: u32, last: u32) -> Result<Vec<[u8; HEADER_LEN]>, &'static str> {
     let blocks: Vec<Block> = serde_json::from_slice(bytes).map_err(|_| "not a list of blocks")?;
     let mut headers = Vec::new();
@@ -148,7 +153,7 @@ fn read_page(bytes: &[u8], first: u32, last: u32) -> Result<Vec<[u8; HEADER_LEN]
     Ok(headers)
 }
 
-/// The 80 bytes of a header; `None` if the block's hash is not that of the header.
+/// The 80 bytes of a header; `None` if their hash is not the block's hash.
 fn header(block: &Block) -> Option<[u8; HEADER_LEN]> {
     let version = u32::try_from(block.version)
         .ok()

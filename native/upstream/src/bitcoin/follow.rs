@@ -1,16 +1,16 @@
-//! Reads the whole chain of one source.
+//! Reads the whole Bitcoin chain of one source above a checkpoint, and verifies its headers.
 
 use rootlight::consensus::bitcoin::{BitcoinChain, BitcoinInserted};
 
 use super::source::{BitcoinSource, MAX_HEADERS};
 
-/// Most requests for headers: half a million headers, which is more than any checkpoint is old.
+/// Most requests for headers: half a million headers, which are ten years of blocks, more than there are above a checkpoint.
 const MAX_REQUESTS: usize = 256;
 
-/// Adds what a source shows above the tip of a chain, up to its own. `now` is in seconds since 1970.
+/// Adds the headers of a source above the tip of `chain`, up to the newest block of the source. `now` is in seconds since 1970.
 ///
 /// # Errors
-/// Why the source's headers are not those above the tip, in words.
+/// The source gave no headers, or headers that do not extend the chain. The text is the reason.
 pub async fn follow(
     mut chain: BitcoinChain,
     source: &BitcoinSource,

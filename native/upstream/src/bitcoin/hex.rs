@@ -1,8 +1,9 @@
-//! Hexadecimal text of sources.
+//! Hexadecimal text as sources of Bitcoin's chain write it.
 
 use rootlight::types::B256;
 
-/// A hash as sources show it, in internal byte order; `None` if the text is not 64 hexadecimal digits.
+/// Parses a hash that a source shows, with its bytes in reverse order as Bitcoin's programs show them. Returns it in internal byte
+/// order; `None` if the text is not 64 hexadecimal digits.
 pub(super) fn shown_hash(text: &str) -> Option<B256> {
     let mut bytes = [0; 32];
     alloy_primitives::hex::decode_to_slice(text.as_bytes(), &mut bytes).ok()?;

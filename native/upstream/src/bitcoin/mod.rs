@@ -1,20 +1,21 @@
-//! Untrusted sources of Bitcoin's chain: headers, and coinbases with their Merkle branches.
+//! Untrusted sources of Bitcoin's chain: headers, and coinbases with their Merkle branches. A light client of Rootstock compares
+//! its chain with the tags in the coinbases, because Bitcoin's miners also mine Rootstock's blocks.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `source` | [`BitcoinSource`], and what it gives |
+//! | `source` | [`BitcoinSource`]: a source of any protocol |
 //! | `esplora` | Esplora's HTTP interface, which offers headers |
 //! | `electrum` | Electrum's protocol, which offers headers and coinbases |
-//! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
+//! | `electrum_link` | connections to Electrum servers: lines over TCP or TLS, messages over WebSocket |
 //! | `rootlight` | other Rootlights, which offer headers and coinbases |
 //! | `coinbase` | [`RawCoinbase`]: the coinbase of a block |
 //! | `follow` | the whole chain of one source, verified |
-//! | `recording` | what a source gave, as a file |
+//! | `recording` | the responses of a source, as a file |
 //! | `hex` | hexadecimal text |
 //! | `public` | the sources that are asked if the user names none |
 //!
-//! Nothing here is verified beyond its form: a header may have no work, and a branch may lead to any root. All that a source
-//! sends is limited in time, bytes and number. A source is asked once: the caller decides when to ask again.
+//! Except in `follow`, only the form of responses is checked here: a header may have no work, and a branch may lead to any root.
+//! Responses are limited in time, bytes and number. A failed request is not repeated: the caller decides when to send it again.
 
 mod coinbase;
 mod electrum;

@@ -1,11 +1,12 @@
-//! Public sources of Bitcoin's chain.
+//! The public sources of Bitcoin's chain that a light client uses by default.
 
 use rootlight::consensus::Network;
 use rootlight::consensus::bitcoin::BitcoinNetwork;
 
 /// Public servers of several operators, as wallets list them. Two offer headers alone, the others coinbases too.
 ///
-/// A source learns the address of who asks it, and when; it does not learn what the light client is asked.
+/// A source learns the address of the light client and the times of its requests, but not the requests of the light client's
+/// callers.
 const MAINNET: [&str; 6] = [
     "https://blockstream.info/api",
     "https://mempool.space/api",
@@ -15,7 +16,7 @@ const MAINNET: [&str; 6] = [
     "ssl://fulcrum.sethforprivacy.com:50002",
 ];
 
-/// The sources that are asked if the user names none: those of the Bitcoin network whose miners mine this one.
+/// The sources that are asked if the user names none: those of the Bitcoin network whose miners also mine this Rootstock network.
 #[must_use]
 pub fn public_sources(network: &Network) -> &'static [&'static str] {
     if network.bitcoin == Some(BitcoinNetwork::MAINNET) { &MAINNET } else { &[] }

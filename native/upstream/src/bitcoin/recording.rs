@@ -1,5 +1,5 @@
-//! Recorded responses of a source, as a file: headers and coinbases by height. A source that is opened from the file
-//! gives the same.
+//! Recorded responses of a source of Bitcoin's chain, as a JSON file: headers and coinbases by height. A source that is opened from
+//! the file (`BitcoinSource::replay`) gives the same responses.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +16,8 @@ use crate::UpstreamError;
 /// Longest file that is read, in bytes: that of some 350,000 headers.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
-/// Most headers that are kept: those of six years.
-const MAX_HEADERS: usize = 350_000;
+/// Most headers in a recording: those of six years. Further ones are left out.
+const MAX_RECORDED_HEADERS: usize = 350_000;
 
 /// The responses of a source, the newest for each height, and its latest errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,29 +25,34 @@ const MAX_HEADERS: usize = 350_000;
 pub(super) struct BitcoinRecording {
     pub(super) name: String,
     pub(super) offers_coinbases: bool,
+    /// The height of the newest block.
     tip: Option<u32>,
-    /// Hexadecimal, by height.
+    /// Headers in hexadecimal, by height.
     headers: BTreeMap<u32, String>,
+    /// Coinbases by height.
     coinbases: BTreeMap<u32, RecordedCoinbase>,
+    /// The latest error of each kind of request ([`TIP`], [`HEADERS`], [`COINBASES`]).
     errors: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RecordedCoinbase {
+    /// Whether only the midstate of the transaction's hash and its end are given (`CoinbaseProofBuf`).
     is_cut: bool,
+    /// The transaction in this form, in hexadecimal.
     coinbase: String,
-    /// The siblings, in internal byte order.
+    /// The siblings of the Merkle branch in hexadecimal, in internal byte order.
     branch: String,
 }
 
-/// A kind of request, by which errors are kept.
+/// The kinds of requests.
 const TIP: &str = "tip";
 const HEADERS: &str = "headers";
 const COINBASES: &str = "coinbases";
 
 impl BitcoinRecording {
-    /// A recording of nothing yet, of the source of this name.
+    /// An empty recording of the source with this name.
     pub(super) fn of(name: &str, offers_coinbases: bool) -> Self {
         Self { name: name.to_owned(), offers_coinbases, ..Self::default() }
     }
@@ -62,7 +67,7 @@ impl BitcoinRecording {
     pub(super) fn note_headers(&mut self, from: u32, given: &Result<Vec<[u8; HEADER_LEN]>, UpstreamError>) {
         match given {
             Ok(headers) => {
-                let free = MAX_HEADERS.saturating_sub(self.headers.len());
+                let free = MAX_RECORDED_HEADERS.saturating_sub(self.headers.len());
                 let texts = headers.iter().take(free).map(alloy_primitives::hex::encode);
                 self.headers.extend((from..).zip(texts));
             }
@@ -85,7 +90,7 @@ impl BitcoinRecording {
         self.errors.insert(request.to_owned(), error.to_string());
     }
 
-    /// The error of a request to which the source gave nothing.
+    /// The error for a request of this kind whose response is not recorded.
     fn error(&self, request: &str) -> UpstreamError {
         match self.errors.get(request) {
             Some(error) => UpstreamError::Silent(error.clone()),

@@ -1,4 +1,5 @@
-//! Another Rootlight as a source, over HTTP or WebSocket: `rootlight_getBitcoinHeaders` and `rootlight_getBitcoinTags`.
+//! Another Rootlight as a source of Bitcoin's chain, over HTTP or WebSocket, by its methods `rootlight_getBitcoinHeaders` and
+//! `rootlight_getBitcoinTags`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,11 @@ use crate::{
     quantity,
 };
 
-/// Longest response, in bytes. The coinbases of 144 blocks without a tag, of miners who pay hundreds, have 6.5 MB.
-const ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// Longest response, in bytes. The coinbases of 144 blocks without a tag, of pools that pay hundreds of miners in the coinbase,
+/// have 6.5 MB.
+const RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A Rootlight that follows Bitcoin's chain, or says that it does not.
+/// Another Rootlight. It may follow no Bitcoin chain, and says so then.
 pub(super) struct Rootlight {
     upstream: SharedUpstream,
 }
@@ -32,7 +34,7 @@ impl Rootlight {
     ) -> Result<Self, UrlError> {
         let config = HttpConfig {
             timeout: limit,
-            answer_bytes: ANSWER_BYTES,
+            answer_bytes: RESPONSE_BYTES,
             attempts: 1,
             limits,
             ..HttpConfig::default()
@@ -57,6 +59,7 @@ impl Rootlight {
         Ok(self.page(from, count).await?.headers)
     }
 
+    /// Requests headers; `tip` of the response is the height of the newest block.
     async fn page(&self, from: u32, count: u32) -> Result<ServedHeaders, UpstreamError> {
         let request =
             call("rootlight_getBitcoinHeaders", json!([quantity(from.into()), quantity(count.into())]));
@@ -65,7 +68,7 @@ impl Rootlight {
         decode_bitcoin_headers(&text(result)?, count).map_err(malformed)
     }
 
-    /// The coinbases that the server has of these heights, which are asked for in runs of consecutive ones.
+    /// The coinbases that the server has of these heights. Each request is for a run of consecutive heights.
     pub(super) async fn coinbases(&self, heights: &[u32]) -> Result<Vec<RawCoinbase>, UpstreamError> {
         let runs = runs(heights);
         let request = |(first, count): &(u32, u32)| {
@@ -92,7 +95,7 @@ impl Rootlight {
     }
 }
 
-/// The text of a result; `null` is that of a server which follows no Bitcoin chain.
+/// The text of a result. A server that follows no Bitcoin chain gives `null`, which is an error here.
 fn text(result: UpstreamResult) -> Result<String, UpstreamError> {
     let text: Option<String> = serde_json::from_str(result?.get()).map_err(|_| malformed("not a text"))?;
     text.ok_or_else(|| UpstreamError::Silent("the server follows no Bitcoin chain".into()))

@@ -1,4 +1,4 @@
-//! A source of Bitcoin's chain, whatever its protocol.
+//! A source of Bitcoin's chain, of any of the protocols: Esplora, Electrum, another Rootlight, or a recording.
 
 use std::fmt;
 use std::io;
@@ -21,13 +21,13 @@ use crate::error::{Secrets, redact};
 use crate::source_quota::SourceQuota;
 use crate::{UpstreamError, UrlError};
 
-/// Most headers of one call: a period of Bitcoin's difficulty, and the most that Electrum's protocol gives at once.
+/// Most headers of one call: a period of Bitcoin's difficulty (two weeks), and the most that Electrum's protocol gives at once.
 pub const MAX_HEADERS: u32 = 2_016;
 
 /// Most coinbases of one call: a day's blocks.
 pub const MAX_COINBASES: usize = 144;
 
-/// A call of many requests takes at most this many times as long as one request.
+/// The time limit of a call of many requests, in time limits of one request.
 const LONGEST_CALL: u32 = 6;
 
 /// Limits of a source.
@@ -36,9 +36,9 @@ pub struct BitcoinSourceConfig {
     /// Time limit for one request, connection and response included. A call that needs many requests, such as two thousand
     /// headers from Esplora, takes at most six times as long.
     pub timeout: Duration,
-    /// The limits in which responses count until they are read.
+    /// The budgets in which responses count until they are read.
     pub limits: Arc<Limits>,
-    /// Whether what the source gives is kept for [`BitcoinSource::write_recording`].
+    /// Whether the responses of the source are stored for [`BitcoinSource::write_recording`].
     pub records: bool,
 }
 
@@ -50,10 +50,14 @@ impl Default for BitcoinSourceConfig {
 
 /// An untrusted source of Bitcoin's headers and coinbases.
 pub struct BitcoinSource {
+    /// The name for logs.
     name: String,
+    /// Parts of the URL that no error may contain.
     secrets: Secrets,
     protocol: Protocol,
+    /// Time limit for one request.
     timeout: Duration,
+    /// The responses so far, if they are recorded.
     recording: Option<Mutex<BitcoinRecording>>,
 }
 
@@ -136,7 +140,7 @@ impl BitcoinSource {
         Ok(source)
     }
 
-    /// A source that gives what another one gave, under its name ([`Self::write_recording`]).
+    /// A source that gives the recorded responses of another source, under the name of that source ([`Self::write_recording`]).
     ///
     /// # Errors
     /// The file cannot be read.
@@ -147,8 +151,8 @@ impl BitcoinSource {
         Ok(Self { name, secrets, protocol, timeout, recording: None })
     }
 
-    /// Writes what the source gave so far, and its latest errors, to a file. Nothing is written if it was opened without
-    /// [`BitcoinSourceConfig::records`].
+    /// Writes the responses of the source so far, and its latest errors, to a file. Nothing is written if the source was opened
+    /// without [`BitcoinSourceConfig::records`].
     ///
     /// # Errors
     /// The file cannot be written.
@@ -201,9 +205,9 @@ impl BitcoinSource {
         self.noted(tip, BitcoinRecording::note_tip)
     }
 
-    /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most
-    /// [`MAX_HEADERS`]. There are fewer where the source's chain ends, or if it gives fewer at once. Those of another
-    /// Rootlight begin higher if it has none so low.
+    /// Asks for at most `count` headers, and at most [`MAX_HEADERS`], from the height `from` on, in the order of their heights.
+    /// The source returns fewer where its chain ends, or if it gives fewer at once. The headers of another Rootlight begin
+    /// higher if that Rootlight has none so low.
     ///
     /// # Errors
     /// The source gave no usable response.
@@ -225,8 +229,8 @@ impl BitcoinSource {
         self.noted(headers, |recording, given| recording.note_headers(from, given))
     }
 
-    /// Asks for the coinbases of the blocks at these heights, of which the first [`MAX_COINBASES`] are asked for. Those that
-    /// the source does not give, or gives in a form that cannot be right, are left out.
+    /// Asks for the coinbases of the blocks at the first [`MAX_COINBASES`] of these heights. Coinbases that the source does not
+    /// give, or gives in a form that cannot be right, are left out.
     ///
     /// # Errors
     /// The source gave no usable response at all, or its protocol offers no coinbases.

@@ -1,4 +1,4 @@
-//! `ID@HOST:PORT`: where a node is, and which key it proves to have.
+//! The address of a node, `ID@HOST:PORT`, where `ID` is the public key that the node proves to have.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use rootlight_p2p::rlpx::NodeId;
 /// A node's id and address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// The node's public key. No other node can answer at the address.
+    /// The node's public key, which the handshake checks, so that no other node can answer at the address.
     pub id: NodeId,
     /// Host name or IP address; an IPv6 address in brackets.
     pub host: String,

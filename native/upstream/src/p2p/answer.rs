@@ -1,4 +1,5 @@
-//! The core's requests, which are those to a JSON-RPC node, answered with what a peer sends.
+//! Answers requests of the core, which have the form of JSON-RPC requests, from messages of a peer. The answers have the form of a
+//! JSON-RPC server's, so that the core verifies them in the same way.
 
 use std::sync::Arc;
 
@@ -25,9 +26,11 @@ use super::state::{self, FoundNodes, Searched, StateNodes};
 use super::stretch::FullHeader;
 use crate::asker;
 
-/// Copies of bytes while they become JSON: in a list, as digits, and as text.
-const COPIES: usize = 6;
+/// The memory that bytes take while they become JSON, in their length: the bytes in a list, two digits for each byte, and these
+/// digits in the text.
+const JSON_COPIES: usize = 6;
 
+/// The block that a request names.
 #[derive(Debug, Clone, Copy)]
 enum RequestedBlock {
     Hash(B256),
@@ -35,13 +38,18 @@ enum RequestedBlock {
     Latest,
 }
 
+/// JSON text, and the bytes of the budget that it takes.
 type ReservedJson = (Box<RawValue>, Reservation);
 
-/// The requests that a peer can answer.
+/// Answers the requests that a peer can answer.
 pub(super) struct PeerAnswers {
+    /// The peer.
     node: Arc<PeerNode>,
+    /// Headers and bodies of the peer's blocks.
     blocks: PeerHeaders,
+    /// Proven trie nodes, shared with other peers.
     nodes: Arc<StateNodes>,
+    /// The states that were searched at this peer.
     searched: Searched,
 }
 
@@ -50,6 +58,7 @@ impl PeerAnswers {
         Self { blocks: PeerHeaders::new(node.clone(), network), node, nodes, searched: Searched::default() }
     }
 
+    /// Answers one request by its method.
     pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<ReservedJson, PeerError> {
         let params: Vec<Value> = serde_json::from_str(&request.params)
             .map_err(|_| PeerError::Params("the parameters are no list"))?;
@@ -66,7 +75,7 @@ impl PeerAnswers {
                 self.json_on_worker(bytes, move || {
                     let raw = headers.iter().map(|header| (&header.rlp[..], header.uncles.as_deref()));
                     let text = encode_raw_headers(raw);
-                    // Base64 has nothing to escape, and looking for it takes as long as the encoding.
+                    // Not encoded by serde: base64 has nothing to escape, and a search for it takes as long as the encoding.
                     RawValue::from_string(format!("\"{text}\""))
                         .map_err(|_| PeerError::Wrong("it has no JSON form"))
                 })
@@ -112,6 +121,7 @@ impl PeerAnswers {
         }
     }
 
+    /// A block as `eth_getBlockByNumber` returns it, with `full` transactions or only their hashes.
     async fn block(&self, block: RequestedBlock, full: bool) -> Result<ReservedJson, PeerError> {
         let Some(header) = self.header(block).await? else { return to_json(&Value::Null) };
         let of = header.clone();
@@ -126,7 +136,7 @@ impl PeerAnswers {
                 total_difficulty: None,
                 size: Some(block_len(&header, &transactions, uncles.iter().map(SealedHeader::header))),
             };
-            text_of(&RpcBlock::new(&header, parts))
+            to_raw_json(&RpcBlock::new(&header, parts))
         };
         Ok(trimmed(self.blocks.bodies().content(&of, convert).await?))
     }
@@ -138,17 +148,17 @@ impl PeerAnswers {
         to_json(&uncle.map(|uncle| RpcBlock::uncle(&uncle, None, None, None)))
     }
 
-    /// Makes JSON of so many bytes, on a thread for long work.
+    /// Makes JSON from this many bytes, on a thread for long work.
     async fn json_on_worker(
         &self,
         bytes: usize,
         convert: impl FnOnce() -> Result<Box<RawValue>, PeerError> + Send + 'static,
     ) -> Result<ReservedJson, PeerError> {
-        let (text, reserved) = self.node.quota().work(bytes.saturating_mul(COPIES), convert).await?;
+        let (text, reserved) = self.node.quota().work(bytes.saturating_mul(JSON_COPIES), convert).await?;
         Ok(trimmed((text?, reserved)))
     }
 
-    /// The nodes on the paths of keys of a block's state, and the state root.
+    /// The trie nodes on the paths of keys in a block's state, and the state root; `None` if the peer has no such block.
     async fn state(
         &self,
         block: RequestedBlock,
@@ -160,7 +170,7 @@ impl PeerAnswers {
         Ok(Some((found, root)))
     }
 
-    /// The members of `eth_getProof` from which the core reads: the nodes.
+    /// Those members of `eth_getProof`'s result that the core reads: the trie nodes.
     async fn proof(
         &self,
         address: Address,
@@ -190,7 +200,7 @@ impl PeerAnswers {
             let hex = |path: &Vec<Bytes>| path.iter().map(hex::encode_prefixed).collect::<Vec<String>>();
             let storage =
                 storage.iter().map(|(slot, path)| json!({ "key": format!("{slot:#x}"), "proof": hex(path) }));
-            text_of(&json!({
+            to_raw_json(&json!({
                 "address": address,
                 "accountProof": hex(&account),
                 "storageProof": storage.collect::<Vec<Value>>(),
@@ -199,6 +209,7 @@ impl PeerAnswers {
         self.json_on_worker(bytes, convert).await
     }
 
+    /// The value of a key in a block's state, as hexadecimal digits.
     async fn value(&self, key: Vec<u8>, block: RequestedBlock) -> Result<ReservedJson, PeerError> {
         let Some((found, root)) = self.state(block, vec![key.clone()]).await? else {
             return to_json(&Value::Null);
@@ -206,10 +217,10 @@ impl PeerAnswers {
         let (value, _held) =
             self.node.quota().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
         let value = value.map_err(|_| PeerError::Wrong("a value is missing"))?.unwrap_or_default();
-        self.json_on_worker(value.len(), move || text_of(&hex::encode_prefixed(value))).await
+        self.json_on_worker(value.len(), move || to_raw_json(&hex::encode_prefixed(value))).await
     }
 
-    /// Sends a transaction. A peer takes it without a word, and drops it without one.
+    /// Sends a transaction and returns its hash. A peer sends no response, whether it accepts the transaction or drops it.
     async fn send(&self, raw: &Value) -> Result<ReservedJson, PeerError> {
         let bytes = raw.as_str().and_then(|text| hex::decode(text).ok());
         let bytes = bytes.ok_or(PeerError::Params("the transaction is not hexadecimal"))?;
@@ -234,16 +245,16 @@ fn full_transactions(all: &[Transaction], header: &SealedHeader) -> Vec<RpcTrans
     all.iter().enumerate().map(transaction_json).collect()
 }
 
-fn text_of(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
+fn to_raw_json(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
     to_raw_value(value).map_err(|_| PeerError::Wrong("it has no JSON form"))
 }
 
-/// A short answer, which takes no room.
+/// A short answer, which reserves no bytes of the budget.
 fn to_json(value: &impl Serialize) -> Result<ReservedJson, PeerError> {
-    Ok((text_of(value)?, Reservation::default()))
+    Ok((to_raw_json(value)?, Reservation::default()))
 }
 
-/// Gives back the room that was only needed to make an answer.
+/// Gives back the bytes of the budget that were only needed to make an answer. Twice the text's length stays: the core decodes it.
 fn trimmed((text, mut reserved): ReservedJson) -> ReservedJson {
     reserved.shrink_to(text.get().len().saturating_mul(2));
     (text, reserved)

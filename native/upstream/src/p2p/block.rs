@@ -1,4 +1,5 @@
-//! Headers of a peer, by number and by hash.
+//! Headers of a peer, by number and by hash. The protocol has several messages for them; this file chooses those that take the
+//! fewest messages, because a peer reads a thousand messages a minute.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,16 +23,17 @@ use super::negative_cache::MissingItem;
 use super::node::PeerNode;
 use super::stretch::{FullHeader, Stretch, Stretches, cover};
 
-/// Blocks this far below the head are not reorganised, so that runs of them by number fit together.
-const SETTLED: u64 = 500;
+/// Blocks this far below the head count as settled: no reorganisation reaches them, so that headers that were requested by number
+/// in several messages fit together.
+const SETTLED_DEPTH: u64 = 500;
 
 /// Number of blocks that a snapshot server sends in one message.
-const SNAP_BLOCKS: u64 = 400;
+const SNAPSHOT_RUN: u64 = 400;
 
-/// Bytes of headers that are kept, and the number of headers that the memory is laid out for: a run of headers is followed
-/// by questions about its blocks, and a peer reads few messages in a minute.
+/// Bytes of recent headers in the cache, and the number of headers for which the cache is laid out. Requests for headers are
+/// followed by requests about their blocks, and a peer reads few messages in a minute.
 const RECENT_BYTES: u64 = 2 * 1024 * 1024;
-const RECENT: usize = 2_048;
+const RECENT_HEADERS: usize = 2_048;
 
 /// Weighs headers by their bytes.
 #[derive(Clone)]
@@ -43,16 +45,18 @@ impl Weighter<B256, Bytes> for HeaderWeight {
     }
 }
 
+/// The headers of one peer, with caches.
 pub(super) struct PeerHeaders {
     node: Arc<PeerNode>,
     network: Arc<Network>,
     bodies: PeerBodies,
-    /// The headers that came last, in full form, by the hash that their child names; nothing says that it is theirs.
+    /// The headers that came last, in full form, by the hash that their child names. The hash is not checked.
     recent: Cache<B256, Bytes, HeaderWeight>,
-    /// The headers that a snapshot server sent last.
+    /// The headers of the run of blocks that a snapshot server sent last.
     snapshot_headers: Mutex<Stretch>,
+    /// The peer's skeleton, and the stretches of headers that came last by it.
     stretches: Mutex<Stretches>,
-    /// Whether the peer breaks the connection instead of sending runs of blocks: messages of 16 MiB do.
+    /// Whether a request for a run of blocks ended the connection: a run can be longer than a message may be (16 MiB).
     breaks_runs: AtomicBool,
 }
 
@@ -62,7 +66,7 @@ impl PeerHeaders {
             bodies: PeerBodies::new(node.clone(), network.clone()),
             node,
             network,
-            recent: Cache::with_weighter(RECENT, RECENT_BYTES, HeaderWeight),
+            recent: Cache::with_weighter(RECENT_HEADERS, RECENT_BYTES, HeaderWeight),
             snapshot_headers: Mutex::default(),
             stretches: Mutex::default(),
             breaks_runs: AtomicBool::new(false),
@@ -73,13 +77,13 @@ impl PeerHeaders {
         &self.bodies
     }
 
-    /// The number of the newest block that the peer tells of.
+    /// The number of the newest block that the peer has announced.
     pub(super) async fn head(&self) -> Result<u64, PeerError> {
         self.node.first_best().await.map(|best| best.number)
     }
 
-    /// The hash that the peer gives for a height; `None` above its head. The protocol has no answer for "there is none",
-    /// so heights above the head are not asked for.
+    /// The hash that the peer gives for a height; `None` above its head. The protocol has no response that says "there is none",
+    /// so that heights above the head are not requested.
     pub(super) async fn hash_at(&self, height: u64) -> Result<Option<B256>, PeerError> {
         if height == 0 {
             return Ok(Some(self.node.genesis()));
@@ -95,6 +99,7 @@ impl PeerHeaders {
         message.read(read).await?
     }
 
+    /// The header with this hash, from the cache or from the peer.
     pub(super) async fn header(&self, hash: B256) -> Result<SealedHeader, PeerError> {
         let kept = self.recent.get(&hash).and_then(|rlp| self.decoded(&rlp).ok());
         if let Some(kept) = kept.filter(|header| header.hash() == hash) {
@@ -104,7 +109,8 @@ impl PeerHeaders {
         self.decoded(&headers.first().ok_or(PeerError::Wrong("no header"))?.rlp)
     }
 
-    /// The uncles that the header of a newly received block states. Nothing says that it is the block's header.
+    /// The uncles that the cached header of a block states; `None` if the header is not in the cache. Whether it is the block's
+    /// header is not checked.
     pub(super) fn recent_commitment(&self, block: B256) -> Option<UnclesCommitment> {
         let header = self.recent.get(&block)?;
         let header = RawHeader::split(&header).ok()?;
@@ -117,7 +123,7 @@ impl PeerHeaders {
         decoded.map(|(header, _)| header).map_err(|_| PeerError::Wrong("a header does not decode"))
     }
 
-    /// Checks that a header has the hash that it was asked for by, if its rules are known here.
+    /// Checks that a header has the hash by which it was requested, if this program knows the rules of its block.
     fn check_hash(&self, header: &FullHeader, asked: B256) -> Result<(), PeerError> {
         let header = self.decoded(&header.rlp)?;
         match header.hash() {
@@ -126,26 +132,26 @@ impl PeerHeaders {
         }
     }
 
-    /// Consecutive headers in full form, ascending, up to the peer's head, with the uncles of those whose body was needed.
+    /// Consecutive headers in full form, ascending, up to the peer's head. Headers whose body was fetched have their uncles.
     pub(super) async fn headers(&self, first: u64, count: u64) -> Result<Vec<FullHeader>, PeerError> {
         let head = self.head().await?;
         if first > head || count == 0 {
             return Ok(Vec::new());
         }
         let last = first.saturating_add(count - 1).min(head);
-        // Headers without a bloom take a body each, and a peer reads a thousand messages a minute. Runs of whole blocks
-        // have both.
+        // Compressed headers have their log bloom in the body, so that each of them takes a message for its body. Runs of whole
+        // blocks have headers and bodies in one message.
         let is_compressed = self.network.header_shape(first).version != HeaderVersion::V0;
-        if is_compressed && last.saturating_add(SETTLED) < head && self.sends_runs().await? {
+        if is_compressed && last.saturating_add(SETTLED_DEPTH) < head && self.sends_runs().await? {
             match self.snapshot_headers(first, last).await {
-                // The peer lacks a block of the run, or the total difficulty there. It may have the bodies.
+                // The peer lacks a block of the run, or the total difficulty there. It may still have the bodies.
                 Err(PeerError::NoResponse(_)) => {}
                 found => return found,
             }
         }
         if !is_compressed
             && first > 0
-            && cover(first, last).all(|(_, top)| top.saturating_add(SETTLED) < head)
+            && cover(first, last).all(|(_, top)| top.saturating_add(SETTLED_DEPTH) < head)
         {
             let found = self.headers_by_skeleton(first, last).await;
             return found.inspect_err(|_| lock(&self.stretches).forget());
@@ -166,7 +172,7 @@ impl PeerHeaders {
         Ok(all)
     }
 
-    /// Consecutive headers by stretches that end at the hashes of a skeleton.
+    /// Consecutive headers by stretches that end at the hashes of a skeleton (`stretch.rs`).
     async fn headers_by_skeleton(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
         let mut tops = Vec::new();
         // One after another, because one skeleton has the hashes of all.
@@ -196,16 +202,17 @@ impl PeerHeaders {
 
     /// The stretch from a height up to the block with this number and hash.
     async fn stretch(&self, first: u64, top: u64, hash: B256) -> Result<Stretch, PeerError> {
-        if let Some(kept) = lock(&self.stretches).kept(first, top) {
-            return Ok(kept);
+        if let Some(cached) = lock(&self.stretches).cached(first, top) {
+            return Ok(cached);
         }
         let headers = self.run(hash, top.saturating_sub(first).saturating_add(1)).await?;
         let stretch = Stretch::of(first, top, headers)
             .ok_or(PeerError::Wrong("headers of other heights than those of the skeleton"))?;
-        lock(&self.stretches).keep(&stretch);
+        lock(&self.stretches).cache(&stretch);
         Ok(stretch)
     }
 
+    /// Whether the peer is a snapshot server that answers requests for runs of blocks.
     async fn sends_runs(&self) -> Result<bool, PeerError> {
         let is_silent = self.node.negative_cache().has(MissingItem::Runs);
         let may = !is_silent && !self.breaks_runs.load(Ordering::Relaxed);
@@ -225,7 +232,7 @@ impl PeerHeaders {
                 all.extend(kept);
                 continue;
             }
-            let run = self.snap_run(next).await?;
+            let run = self.snapshot_run(next).await?;
             let wanted = run.from(next, last);
             if wanted.is_empty() {
                 return Err(PeerError::Wrong("a run of blocks without the first one that was asked for"));
@@ -235,8 +242,9 @@ impl PeerHeaders {
         }
     }
 
-    async fn snap_run(&self, first: u64) -> Result<Stretch, PeerError> {
-        let request = Request::SnapBlocks { before: first.saturating_add(SNAP_BLOCKS) };
+    /// The headers of the run of blocks that begins at a height.
+    async fn snapshot_run(&self, first: u64) -> Result<Stretch, PeerError> {
+        let request = Request::SnapBlocks { before: first.saturating_add(SNAPSHOT_RUN) };
         let message = match self.node.ask(request).await {
             Err(error @ PeerError::Closed(CloseReason::Transport(_))) => {
                 self.breaks_runs.store(true, Ordering::Relaxed);
@@ -265,7 +273,7 @@ impl PeerHeaders {
             Ok(header)
         });
         let full = try_join_all(full).await?;
-        // The links of the others are looked at where all headers are verified.
+        // The core checks the links of the other headers when it verifies all of them.
         full.first().map_or(Ok(()), |first| self.check_hash(first, hash))?;
         let mut named = hash;
         for header in &full {
@@ -276,9 +284,10 @@ impl PeerHeaders {
     }
 }
 
+/// A header as a message has it.
 enum SentHeader {
     Full(FullHeader),
-    /// The rest is in the body of the block with this hash.
+    /// A header that needs the body of the block with this hash, for its extension or its uncles.
     Short {
         hash: B256,
         rlp: Vec<u8>,
@@ -293,7 +302,8 @@ fn read_headers(payload: &[u8], hash: B256, count: u64) -> Result<Vec<SentHeader
     if headers.len() as u64 > count {
         return Err(PeerError::Wrong("more headers than asked for"));
     }
-    // Near the head the uncles are wanted too, and one body has both.
+    // Few headers are near the head, where fork choice needs their uncles too; a body has both. For many headers, a message for
+    // each body would take too long.
     let (alone, mut hash) = (headers.len() < 8, hash);
     let mut sent = Vec::with_capacity(headers.len());
     for rlp in headers.iter() {

@@ -1,4 +1,4 @@
-//! Bodies of blocks: they are compared with their headers before anything is made of them.
+//! Bodies of a peer's blocks. A body is compared with its header before it is decoded.
 
 use std::sync::Arc;
 
@@ -21,33 +21,35 @@ use super::share::retry_within_share;
 use super::stretch::FullHeader;
 use crate::source_quota::ReceivedBytes;
 
-const KEPT_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of bodies in the cache: several requests about one block follow each other.
+const CACHE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Longest body that is kept, in bytes: several questions about a block follow each other.
-const KEPT_BODY: usize = 128 * 1024;
+/// Longest body that is cached, in bytes, so that one body does not displace all others.
+const LONGEST_CACHED: usize = 128 * 1024;
 
-/// Number of bodies that the memory is laid out for.
-const KEPT: usize = 256;
+/// Number of bodies for which the cache is laid out.
+const CACHE_ENTRIES: usize = 256;
 
 /// Gas of the cheapest transaction.
 const TRANSACTION_GAS: u64 = 21_000;
 
-/// Most transactions of a block that pay no gas: that of REMASC, and those of the federation to the Bridge.
+/// Most transactions of a block that pay no gas: that of REMASC, Rootstock's contract that pays the miners, and those of the
+/// federation to the Bridge, the contract that holds the bitcoins.
 const FREE_TRANSACTIONS: u64 = 1_024;
 
 /// Memory that a transaction takes beside its bytes: decoded, in a trie, and the fixed part of its JSON.
 const TRANSACTION_BYTES: usize = 2_560;
 
-/// Copies of the bytes of a body: decoded, in a trie, and twice as hexadecimal digits.
-const COPIES: usize = 6;
+/// The memory that a body takes while it becomes JSON, in its length: decoded, in a trie, and in hexadecimal digits twice.
+const BODY_COPIES: usize = 6;
 
-/// Weighs bodies by their bytes; long ones are too heavy to be kept.
+/// Weighs bodies by their bytes; a long body weighs more than the cache can hold, so that it is not cached.
 #[derive(Clone)]
 struct BodyWeight;
 
 impl Weighter<B256, ReceivedBytes> for BodyWeight {
     fn weight(&self, _: &B256, body: &ReceivedBytes) -> u64 {
-        if body.len() > KEPT_BODY { KEPT_BYTES + 1 } else { body.len().max(1) as u64 }
+        if body.len() > LONGEST_CACHED { CACHE_BYTES + 1 } else { body.len().max(1) as u64 }
     }
 }
 
@@ -58,12 +60,13 @@ pub(super) struct UnclesCommitment {
     pub(super) hash: B256,
 }
 
-/// The transactions and uncles of a block, which have the hashes that the header names.
+/// The transactions and uncles of a block, decoded after they were compared with the header.
 pub(super) struct BlockContents {
     pub(super) transactions: Vec<Transaction>,
     pub(super) uncles: Vec<SealedHeader>,
 }
 
+/// The bodies of one peer's blocks, with a cache.
 pub(super) struct PeerBodies {
     node: Arc<PeerNode>,
     network: Arc<Network>,
@@ -73,10 +76,10 @@ pub(super) struct PeerBodies {
 
 impl PeerBodies {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
-        Self { node, network, cache: Cache::with_weighter(KEPT, KEPT_BYTES, BodyWeight) }
+        Self { node, network, cache: Cache::with_weighter(CACHE_ENTRIES, CACHE_BYTES, BodyWeight) }
     }
 
-    /// The full form of the header with this hash, with the uncles of its body.
+    /// The full form of the header with this hash, from its short form (`rlp`) and its body, with the uncles of the body.
     pub(super) async fn complete(&self, hash: B256, rlp: Vec<u8>) -> Result<FullHeader, PeerError> {
         let (message, network) = (self.message(hash).await?, self.network.clone());
         let read = move |payload: &[u8]| {
@@ -88,7 +91,7 @@ impl PeerBodies {
         read.inspect_err(|_| self.forget(hash))
     }
 
-    /// Hands the content of a block to `convert`, on a thread for long work; returns what it makes, and its room.
+    /// Hands the content of a block to `convert`, on a thread for long work. Returns the result, and the reservation for it.
     pub(super) async fn content<T: Send + 'static>(
         &self,
         header: &SealedHeader,
@@ -99,7 +102,7 @@ impl PeerBodies {
         let count = message.read(move |payload| count(gas_limit, &body(payload)?)).await?;
         let count = count.inspect_err(|_| self.forget(hash))?;
         let room =
-            count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(COPIES));
+            count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(BODY_COPIES));
         if room > self.node.quota().most() {
             self.forget(hash);
             return Err(PeerError::Wrong("a body is longer than a block can be"));
@@ -115,8 +118,8 @@ impl PeerBodies {
         Ok((converted.inspect_err(|_| self.forget(hash))??, reserved))
     }
 
-    /// The uncle at this index of a block. The core compares the uncles with the header that it has verified; if the peer's own
-    /// header is at hand, this is done here too, because a peer that contradicts itself is refused at once.
+    /// The uncle at this index of a block. The core compares the uncles with the header that it has verified. If the peer has just
+    /// sent the header (`committed`), they are compared here too, because a peer that contradicts itself is refused at once.
     pub(super) async fn uncle(
         &self,
         block: B256,
@@ -135,8 +138,7 @@ impl PeerBodies {
         read.inspect_err(|_| self.forget(block))
     }
 
-    /// Forgets the body that the peer sent for a block because it is not the block's. Callers do not ask for it again for a
-    /// while.
+    /// Removes a body that is not the block's from the cache. Requests of callers for this body are not sent for a while.
     fn forget(&self, hash: B256) {
         self.cache.remove(&hash);
         self.node.negative_cache().note(MissingItem::Block(hash));
@@ -147,14 +149,15 @@ impl PeerBodies {
         if let Some(body) = self.cache.get(&hash) {
             return Ok(body);
         }
-        // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
+        // The permit is taken before the cache's lock of this body: a caller whose requests wait for permits must not keep other
+        // callers waiting for the same body.
         let request = Request::Body(hash);
         retry_within_share(|| async {
-            let turn = self.node.turn(&request).await?;
+            let permit = self.node.permit(&request).await?;
             let ask = async {
-                let mut message = turn.ask(request).await?;
-                if message.len() <= KEPT_BODY {
-                    // The cache has its own limit.
+                let mut message = permit.ask(request).await?;
+                if message.len() <= LONGEST_CACHED {
+                    // The cache has its own limit of bytes.
                     message.give_back();
                 }
                 Ok(message)
@@ -176,6 +179,7 @@ fn body(payload: &[u8]) -> Result<Body<'_>, PeerError> {
     }
 }
 
+/// Checks that a list of uncles has the hash that the header names.
 fn check_uncles(network: &Network, number: u64, asked: B256, uncles: &Items<'_>) -> Result<(), PeerError> {
     let found = match uncles.is_empty() {
         true => EMPTY_UNCLES_HASH,
@@ -192,7 +196,7 @@ fn check_uncles(network: &Network, number: u64, asked: B256, uncles: &Items<'_>)
     }
 }
 
-/// The number of a body's transactions, of which a block holds only so many. Memory for them is taken afterwards.
+/// The number of a body's transactions, if a block with this gas limit can have so many. The caller then reserves memory for them.
 fn count(gas_limit: U256, body: &Body<'_>) -> Result<usize, PeerError> {
     let most = (gas_limit / U256::from(TRANSACTION_GAS)).saturating_add(U256::from(FREE_TRANSACTIONS));
     let count = body.transactions.len();
@@ -208,6 +212,7 @@ fn check_body(network: &Network, header: &SealedHeader, body: &Body<'_>) -> Resu
     check_transactions(network, header, &body.transactions)
 }
 
+/// Checks that a list of transactions has the root that the header names.
 fn check_transactions(
     network: &Network,
     header: &SealedHeader,

@@ -1,4 +1,5 @@
-//! The task that owns the socket of a connection: reads, writes, and answers one request of the peer after another.
+//! The task that owns the socket of a connection to a peer. It sends our requests and hands their responses to those who wait for
+//! them, and answers the peer's requests one after another. The other tasks have a `PeerLink` to it (`link.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,98 +23,106 @@ use super::error::PeerError;
 use super::share::MinuteQuota;
 use crate::source_quota::{NoRoom, ReceiveQuota, ReceivedBytes, SHORT, SourceQuota};
 
-/// Longest wait for a response. A peer that lacks something does not respond.
+/// Longest wait for a response. A peer that does not have the requested data sends no response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Longest wait for the socket to take what is written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The same while other peers wait for the room that the responses to this one take.
+/// The same while other peers wait for bytes of the budget that responses to this peer hold.
 const CONTENDED_WRITE: Duration = Duration::from_secs(2);
 
-/// Bytes that are read at once.
+/// Most bytes of one read.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// Fewest unanswered questions for which more responses are waited for after a read that emptied the socket.
+/// Fewest of our requests without a response for which the task pauses after a read that emptied the socket, so that the next read
+/// gets several responses.
 const MANY_UNANSWERED: usize = 8;
 
-/// How long they are waited for. A read for each short response would take longer than all else that is done with it.
+/// The length of that pause. A read for each short response would take longer than all other work on the response.
 const READ_PAUSE: Duration = Duration::from_millis(1);
 
-/// Most messages of the program, and of callers, that are sent in one write.
+/// Most messages of the program, and as many of callers, that are sent in one write.
 const MOST_WRITTEN: usize = 16;
 
-/// Pause before a message that the limit of a minute holds back is tried again.
+/// Pause before a message that exceeds the limit of messages in a minute is tried again.
 const LIMIT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A message that the limit of a minute holds back for longer fails at once.
+/// A message that would have to wait longer for the limit of a minute fails at once.
 const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
-/// Seconds for which a long message may come in. A response that takes longer comes too late anyway.
+/// Seconds for which a long message may come in. A response that takes longer comes after [`RESPONSE_TIMEOUT`] anyway.
 const LONGEST_MESSAGE: u32 = 15;
 
-/// The same while others wait for the room that it takes.
+/// The same while other requests wait for the bytes of the budget that the message holds.
 const CONTENDED_MESSAGE: u32 = 2;
 
-/// Why a connection ends whose message takes room that others want. An honest peer may be as slow: this is no fault of it.
+/// The reason with which a connection ends because its slow message holds bytes of the budget that others need. An honest peer may
+/// be as slow, so that the reason does not count as a fault.
 pub(super) const ENDED_FOR_ROOM: DisconnectReason = DisconnectReason::TooManyPeers;
 
 /// Longest message that a peer may send unasked, in bytes: a block.
 pub const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
 
-/// For how long a response may come after its question. Responses that come too late are dropped.
+/// For how long after a request its response may still come in, although the request has failed by then: until the end of this time
+/// the peer may send messages as long as the response.
 const LATE: Duration = Duration::from_secs(60);
 
-/// Most requests of a peer that wait for their responses. Further ones are dropped, as stock nodes do.
+/// Most requests of a peer that wait for their responses. Further ones are dropped, as the reference node does.
 const MAX_ASKED: usize = 256;
 
-/// Most requests of a peer for state chunks that wait for their responses, as stock nodes have it.
+/// Most requests of a peer for state chunks that wait for their responses, as in the reference node.
 const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 
-/// The owner of a connection: it handles the messages that the peer sends unasked.
+/// The owner of a connection, which handles the messages that the peer sends unasked.
 pub trait PeerHandler: Send + Sync + 'static {
     /// The quota in which messages of the peer count.
     fn quota(&self) -> SourceQuota;
 
-    /// A message without an id came.
+    /// Handles a message without an id.
     fn pushed(&self, push: Push<'_>);
 
-    /// Makes the response to a request of the peer; a request that has none gives `None` in the end. `None` at once if the
-    /// peer is never answered.
+    /// Makes the response to a request of the peer. The future returns `None` for a request without a response. The method
+    /// returns `None`, as by default, if this owner answers no requests at all.
     fn respond(self: Arc<Self>, _asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
         None
     }
 
-    /// Whether other peers wait for the room that a response to this one takes, a long or a short one.
+    /// Whether other peers wait for bytes of the budget of long responses, or of that of short ones.
     fn is_contended(&self, _is_long: bool) -> bool {
         false
     }
 }
 
-/// A response, and the bytes of the budget that it takes until it is sent.
+/// A response to a peer's request, and the bytes of the budget that it takes until it is sent.
 pub struct PeerResponse {
     /// The payload of the message.
     pub payload: Vec<u8>,
     /// The bytes of the budget.
     pub reserved: Reservation,
-    /// Whether the bytes are those of long responses.
+    /// Whether the bytes are taken from the budget of long responses.
     pub is_long: bool,
 }
 
+/// A message that the task of the connection has to send.
 pub(super) struct OutgoingMessage {
+    /// The caller for whom the message is sent; `None` for the program itself.
     pub(super) asker: Option<Asker>,
     pub(super) what: OutgoingKind,
-    /// Gets the message with the response, and of a push nothing once it is on its way.
+    /// Gets the message with the response to a request, or `None` once a push is sent.
     pub(super) reply: ReplySender,
-    /// The place of a question, which is free again when the peer has answered or its time is over: even if the caller has
-    /// gone, the peer works on it.
+    /// The permit of a request, which is given back when the peer has responded or the request's time is over. Until then the
+    /// peer works on the request, even if the caller no longer waits for the response.
     pub(super) permit: Option<RequestPermit>,
 }
 
 type ReplySender = oneshot::Sender<Result<Option<ReceivedBytes>, PeerError>>;
 
+/// The contents of an outgoing message.
 pub(super) enum OutgoingKind {
+    /// A request, which gets an id and a response.
     Ask(Request),
+    /// The payload of a message without a response.
     Push(Vec<u8>),
 }
 
@@ -141,7 +150,7 @@ pub enum PeerRequest {
         /// The request.
         request: Request,
     },
-    /// The block of this hash, which a peer that was told of it asks for without an id.
+    /// The block of this hash, which a peer requests without an id after the block was announced to it.
     Block(B256),
 }
 
@@ -151,25 +160,26 @@ impl PeerRequest {
     }
 }
 
-/// The socket of a connection, and the questions that wait.
+/// The socket of a connection, and the requests of both sides without a response yet.
 pub(super) struct PeerConnection {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
     pub(super) clock: Clock,
     pub(super) host: Arc<dyn PeerHandler>,
-    /// Messages of the program itself, which wait for the limit of a minute.
+    /// Messages of the program itself. A message that exceeds the limit of a minute waits.
     pub(super) own_messages: mpsc::Receiver<OutgoingMessage>,
-    /// Messages of callers, which do not.
+    /// Messages of callers. A message that exceeds the limit of a minute, or its caller's share of it, fails.
     pub(super) caller_messages: mpsc::Receiver<OutgoingMessage>,
+    /// The shares of the callers in the messages of a minute.
     pub(super) minute: MinuteQuota,
     pub(super) open_requests: OpenRequests,
-    /// The response that is being made.
+    /// The response to the peer that is being made.
     pub(super) making: Option<PendingResponse>,
-    /// The room of what has come in and is no whole message yet.
+    /// The bytes of the budget that received bytes of an incomplete message hold.
     pub(super) unread: ReceiveQuota,
     /// Seconds since the last whole message, while a long one comes in.
     pub(super) slow: u32,
-    /// Until when more is waited for before the next read.
+    /// The end of the [`READ_PAUSE`] before the next read, if there is one.
     pub(super) read_after: Option<Instant>,
 }
 
@@ -179,25 +189,26 @@ pub(super) struct OpenRequests {
     /// Our requests by id.
     waiting: BTreeMap<u64, OpenRequest>,
     next_id: u64,
-    /// The peer's requests. The next one is answered when the response before is sent.
+    /// The peer's requests. The next one is answered when the response to the one before is sent.
     asked: VecDeque<PeerRequest>,
-    /// Room that a response takes until the socket has it, and whether the response is a long one.
+    /// The reservation that a response holds until the socket has taken it, and whether the response is a long one.
     unsent: Option<(Reservation, bool)>,
-    /// The longest responses to our questions, in bytes, and until when they may come.
+    /// The lengths of responses that may come in, in bytes, each with the time until which it may.
     allowed: BTreeMap<usize, Instant>,
-    /// Since when the peer is not read because there is no room for what it sends.
+    /// The time since which the peer is not read because too few bytes of the budget are free for its messages.
     unread_since: Option<Instant>,
 }
 
-/// A question that the peer has not answered.
+/// A request of ours without a response yet.
 struct OpenRequest {
     request: Request,
     reply: ReplySender,
     permit: Option<RequestPermit>,
+    /// The end of the request's time limit.
     until: Instant,
 }
 
-/// A response that is being made.
+/// A response to the peer that is being made.
 pub(super) struct PendingResponse {
     is_chunk: bool,
     answer: BoxFuture<'static, Option<PeerResponse>>,
@@ -207,17 +218,18 @@ impl PeerConnection {
     /// Serves the connection until it ends.
     pub(super) async fn run(&mut self, mut buffer: Vec<u8>) -> CloseReason {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
-        let mut reserved: Option<OutgoingMessage> = None;
+        // The message of the program that waits for the limit of a minute. Until it is sent, no further one is taken.
+        let mut held_back: Option<OutgoingMessage> = None;
         loop {
             if let Err(reason) = self.take_messages() {
                 return reason;
             }
-            self.send_waiting(&mut reserved);
+            self.send_waiting(&mut held_back);
             if let Err(reason) = self.write().await {
                 return reason;
             }
             self.make_next();
-            let can_take = reserved.is_none();
+            let can_take = held_back.is_none();
             let mut missing = self.unread.missing(self.coming());
             if missing > 0 && self.unread.try_more(missing) {
                 missing = 0;
@@ -225,7 +237,7 @@ impl PeerConnection {
             self.open_requests.note_read(missing == 0);
             let after = self.read_after;
             tokio::select! {
-                // Without room the peer has to wait.
+                // Without free bytes of the budget the socket is not read, so that the peer has to wait.
                 () = self.unread.more(missing), if missing > 0 => {}
                 () = tokio::time::sleep_until(after.unwrap_or_else(Instant::now)), if after.is_some() => {
                     self.read_after = None;
@@ -235,13 +247,13 @@ impl PeerConnection {
                     _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
                 },
                 message = self.own_messages.recv(), if can_take => match message {
-                    Some(message) => reserved = self.send(message),
+                    Some(message) => held_back = self.send(message),
                     None => return CloseReason::ByUs(DisconnectReason::Requested),
                 },
                 Some(message) = self.caller_messages.recv() => self.send_for_caller(message),
                 answer = made(&mut self.making) => self.answer(answer),
                 () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
-                    reserved = reserved.take().and_then(|message| self.send(message));
+                    held_back = held_back.take().and_then(|message| self.send(message));
                 }
                 () = self.open_requests.overdue() => self.open_requests.give_up(),
                 _ = ticks.tick() => self.tick(missing == 0),
@@ -249,8 +261,8 @@ impl PeerConnection {
         }
     }
 
-    /// Takes bytes that were read into the buffer. If they were all that there were, and many responses are to come, these are
-    /// read together.
+    /// Takes `count` bytes that were read into the buffer. If the read emptied the socket and many responses are still to come, the
+    /// next read waits for [`READ_PAUSE`], so that it gets several of them.
     fn receive(&mut self, buffer: &[u8], count: usize) {
         let (read, rest) = buffer.split_at(count.min(buffer.len()));
         self.session.receive(read, self.clock.now());
@@ -274,13 +286,13 @@ impl PeerConnection {
         Ok(())
     }
 
-    /// Sends what waits, so that one write takes several messages. `reserved` is one that the limit of a minute holds back.
-    fn send_waiting(&mut self, reserved: &mut Option<OutgoingMessage>) {
+    /// Sends waiting messages, so that one write takes several of them. `held_back` is one that waits for the limit of a minute.
+    fn send_waiting(&mut self, held_back: &mut Option<OutgoingMessage>) {
         for _ in 0..MOST_WRITTEN {
-            if reserved.is_none()
+            if held_back.is_none()
                 && let Ok(message) = self.own_messages.try_recv()
             {
-                *reserved = self.send(message);
+                *held_back = self.send(message);
             }
             if let Ok(message) = self.caller_messages.try_recv() {
                 self.send_for_caller(message);
@@ -288,13 +300,14 @@ impl PeerConnection {
         }
     }
 
-    /// The bytes that wait to be read as messages, with those of a begun message that are still to come.
+    /// The bytes that need memory of the budget: the received bytes that are no message yet, or the whole length of a message whose
+    /// first bytes have come in.
     fn coming(&self) -> usize {
         self.session.begun_message().unwrap_or(0).max(self.session.unread())
     }
 
-    /// Does what is due each second. `reads` says that the peer is waited for, and not room: only a whole message ends the
-    /// count of the seconds that a long one takes.
+    /// Does the work of each second. `reads` says that the socket is read, and not kept waiting for free bytes of the budget: such
+    /// a wait is not the peer's slowness. Only a whole message ends the count of the seconds that a long one takes.
     fn tick(&mut self, reads: bool) {
         self.session.tick(self.clock.now());
         if self.coming() <= SHORT {
@@ -309,45 +322,45 @@ impl PeerConnection {
         }
     }
 
-    /// The next event of the session. A long message is decrypted while other threads do what else this thread has to do.
+    /// The next event of the session. While a long message is decrypted, another thread takes over the other tasks of this one.
     fn next_event(&mut self) -> Option<Event> {
         let is_long = self.session.whole_message().is_some_and(|bytes| bytes > SHORT);
         let now = self.clock.now();
         priority::in_place(is_long, || self.session.next_event(now))
     }
 
-    /// Sends a caller's message if its share of the minute allows this.
+    /// Sends a caller's message if the caller's share of the minute allows this; otherwise the message fails.
     fn send_for_caller(&mut self, message: OutgoingMessage) {
         if message.reply.is_closed() {
             return;
         }
         let now = self.clock.now();
-        let room = self.session.send_room(now);
-        if message.asker.is_some_and(|asker| !self.minute.take(asker, now, room)) {
+        let left = self.session.send_room(now);
+        if message.asker.is_some_and(|asker| !self.minute.take(asker, now, left)) {
             let _ = message.reply.send(Err(PeerError::Share));
             return;
         }
-        if let Some(reserved) = self.send(message) {
-            let _ = reserved.reply.send(Err(PeerError::Share));
+        if let Some(held_back) = self.send(message) {
+            let _ = held_back.reply.send(Err(PeerError::Share));
         }
     }
 
-    /// Sends a message. Gives it back if the limit of a minute holds it back for a moment.
+    /// Sends a message. Returns the message if it has to wait a moment for the limit of a minute.
     fn send(&mut self, message: OutgoingMessage) -> Option<OutgoingMessage> {
         let id = self.open_requests.next_id.saturating_add(1);
         let payload = match &message.what {
-            // The caller has gone.
+            // The caller no longer waits for the response.
             OutgoingKind::Ask(_) if message.reply.is_closed() => return None,
             OutgoingKind::Ask(request) => &Message::Request { id, request: *request }.encode(),
             OutgoingKind::Push(payload) => payload,
         };
         match (self.session.send_message(payload, self.clock.now()), &message.what) {
-            // A message that waits for long would keep those behind it waiting.
+            // A message that waits for long would keep the messages behind it waiting.
             (Err(SendError::Rate { wait_ms }), _) if Duration::from_millis(wait_ms) > LONGEST_HOLD => {
                 let _ = message.reply.send(Err(PeerError::Limit(wait_ms)));
             }
             (Err(SendError::Rate { .. }), _) => return Some(message),
-            // The end of the session shows as an event; then all that wait learn of it.
+            // The session has ended. The next event says so, and then all waiting requests fail.
             (Err(_), _) => {}
             (Ok(()), OutgoingKind::Ask(request)) => {
                 let request = *request;
@@ -363,7 +376,7 @@ impl PeerConnection {
         None
     }
 
-    /// Hands a message to its receiver. A message that was not asked for is dropped.
+    /// Hands a message to its receiver. A response to no request of ours is dropped.
     fn take(&mut self, payload: Vec<u8>) {
         let answered = match Message::decode(&payload) {
             Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(PeerRequest::Block(hash)),
@@ -394,8 +407,8 @@ impl PeerConnection {
         }
     }
 
-    /// Begins the response to the next request of the peer, if the one before is sent and the limit of a minute allows
-    /// another message. So a peer has at most one response in memory, however little it reads.
+    /// Begins the response to the next request of the peer, if the response before is sent and the limit of a minute allows
+    /// another message. So a peer has at most one response in memory, however slowly it reads.
     fn make_next(&mut self) {
         if self.making.is_some() || self.session.send_room(self.clock.now()) == 0 {
             return;
@@ -405,16 +418,17 @@ impl PeerConnection {
         self.making = Some(PendingResponse { is_chunk: asked.is_chunk(), answer });
     }
 
+    /// Sends the response that was made; `None` if the request has none.
     fn answer(&mut self, answer: Option<PeerResponse>) {
         self.making = None;
         let Some(PeerResponse { payload, reserved, is_long }) = answer else { return };
-        // A message that the limit of a minute holds back is dropped, as stock nodes do.
+        // A response that exceeds the limit of a minute is dropped, as the reference node does.
         if self.session.send_message(&payload, self.clock.now()).is_ok() {
             self.open_requests.unsent = Some((reserved, is_long));
         }
     }
 
-    /// Writes what the session has to say. A peer that does not read is left after a while.
+    /// Writes the output of the session. The connection ends if the peer does not read for a while.
     async fn write(&mut self) -> Result<(), CloseReason> {
         let output = self.session.take_output();
         if !output.is_empty() {
@@ -441,8 +455,9 @@ impl PeerConnection {
         Ok(())
     }
 
+    /// Tells the peer that the connection ends, and closes it.
     pub(super) async fn say_goodbye(&mut self) {
-        // Messages that came in last are read no more.
+        // Received bytes are not read any more, so that their reservation is given back before the last write.
         self.unread = ReceiveQuota::new(self.host.quota());
         self.session.disconnect(DisconnectReason::Requested);
         let _ = self.write().await;
@@ -451,7 +466,7 @@ impl PeerConnection {
 }
 
 impl OpenRequests {
-    /// Notes whether the peer is read. The time for which it is not does not count as its silence.
+    /// Notes whether the peer is read. The time limits of our requests do not run while the peer is not read.
     fn note_read(&mut self, is_read: bool) {
         if !is_read {
             self.unread_since.get_or_insert_with(Instant::now);
@@ -465,13 +480,14 @@ impl OpenRequests {
         }
     }
 
-    /// The end of a question whose time is over at `until`. A question to a peer that is not read lasts at least as long again
-    /// from the moment at which reading stopped.
+    /// The end of a request whose time is over at `until`. While the peer is not read, a request lasts at least
+    /// [`RESPONSE_TIMEOUT`] from the time at which reading stopped.
     fn end(&self, until: Instant) -> Instant {
         self.unread_since.map_or(until, |since| until.max(since + RESPONSE_TIMEOUT))
     }
 
-    /// Waits until the time of the oldest question is over. Numbers grow, and all questions have the same time.
+    /// Waits until the time of the oldest request is over: that with the lowest id, because ids grow and all requests have the same
+    /// time limit.
     async fn overdue(&self) {
         match self.waiting.first_key_value() {
             Some((_, oldest)) => tokio::time::sleep_until(self.end(oldest.until)).await,
@@ -486,7 +502,7 @@ impl OpenRequests {
         self.allowed.last_key_value().map_or(0, |(bytes, _)| *bytes).max(LONGEST_UNASKED)
     }
 
-    /// Gives up the questions whose time is over.
+    /// Fails the requests whose time is over.
     fn give_up(&mut self) {
         let now = Instant::now();
         while let Some((id, oldest)) = self.waiting.first_key_value() {
@@ -495,7 +511,7 @@ impl OpenRequests {
             }
             let id = *id;
             let Some(OpenRequest { reply, permit, .. }) = self.waiting.remove(&id) else { return };
-            // The response may have come, if the peer were read.
+            // The peer may have responded, but was not read. This is no fault of the peer.
             if self.unread_since.is_some() {
                 let _ = reply.send(Err(NoRoom.into()));
                 continue;
@@ -506,7 +522,7 @@ impl OpenRequests {
     }
 }
 
-/// The most bytes that the response to a request has.
+/// The greatest length of the response to a request, in bytes.
 const fn longest_response(request: &Request) -> usize {
     match request {
         Request::SnapBlocks { .. } | Request::SnapStatus => MAX_FRAME_READ,

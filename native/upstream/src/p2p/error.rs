@@ -1,4 +1,4 @@
-//! Why a peer gave no answer.
+//! Why a peer gave no answer, and which error of an upstream that becomes for the core.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::source_quota::{NoRoom, NoWork};
 /// JSON-RPC code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// JSON-RPC code of an error whose text says what it is.
+/// JSON-RPC code of an error that has no code of its own (from the range that JSON-RPC 2.0 leaves to servers).
 const SERVER_ERROR: i64 = -32000;
 
 /// JSON-RPC code of bad parameters.
@@ -34,15 +34,15 @@ pub enum PeerError {
     /// The handshake could not begin.
     #[error("handshake: {0}")]
     Handshake(#[from] RlpxError),
-    /// No response came. A peer does not respond if it lacks what was asked for.
+    /// No response came. A peer does not respond if it does not have the requested data.
     #[error("the peer did not respond within {} ms; a peer says nothing about what it lacks", .0.as_millis())]
     NoResponse(Duration),
-    /// A caller has had its share of what the peer can be asked, or too many of its questions wait.
+    /// A caller has used its share of the messages that the peer reads in a minute, or too many of its requests wait.
     #[error(
         "the caller has had its share of the questions that the peer answers in a minute; ask again later"
     )]
     Share,
-    /// The peer said nothing when it was asked for the same lately, so it was not asked again.
+    /// The peer did not respond to a recent request for the same data, so that the request was not sent again.
     #[error(
         "the peer did not respond when it was asked for the same lately; a peer says nothing about what it lacks"
     )]
@@ -50,21 +50,21 @@ pub enum PeerError {
     /// As many messages were sent as the peer reads in a minute.
     #[error("the peer reads no more messages for {0} ms")]
     Limit(u64),
-    /// The memory budget has no room for a response.
+    /// Too few bytes of the memory budget are free for a response.
     #[error("{}", UpstreamError::NoRoom)]
     NoRoom,
     #[error("response of the peer: {0}")]
     Message(#[from] MessageError),
-    /// A response is not about what was asked for. The text says what is wrong.
+    /// A response does not fit its request. The text says what is wrong.
     #[error("response of the peer: {0}")]
     Wrong(&'static str),
-    /// A response has another hash than the one that it was asked for by.
+    /// The data of a response has another hash than the requested one.
     #[error("{what} of the peer has the hash {found}, asked for {asked}")]
     OtherHash { what: &'static str, asked: B256, found: B256 },
     /// A state chunk does not belong to the state root of the block.
     #[error("state chunk of block {block} from offset {from}: {error}")]
     Chunk { block: u64, from: u64, error: ChunkError },
-    /// The peer gives chunks of other states than that of the block. The field is the number of the block.
+    /// The peer sends chunks of another state than that of the block, whose number the field is.
     #[error(
         "the peer's state of block {0} is another one: peers give states of their own branch only; add an upstream that gives \
          state proofs"
@@ -87,7 +87,8 @@ pub enum PeerError {
 }
 
 impl PeerError {
-    /// A part of a block that has another hash than its header names, if the network's rules for the block are known here.
+    /// The error for a part of a block (`what`) that has another hash than its header names. If this program does not know the
+    /// network's rules for the block, it may have computed a wrong hash, and the error does not count as a lie of the peer.
     pub(super) fn other_hash(
         network: &Network,
         number: u64,
@@ -101,8 +102,8 @@ impl PeerError {
         }
     }
 
-    /// Whether no honest peer gives such a response, whichever branch it follows and whatever it keeps. Its connection has
-    /// proven which node it is.
+    /// Whether no honest peer gives such a response, whichever branch it follows and whatever data it stores. The handshake has
+    /// proven which node the peer is.
     fn is_lie(&self) -> bool {
         match self {
             Self::OtherHash { .. } => true,
@@ -113,8 +114,8 @@ impl PeerError {
 }
 
 impl PeerError {
-    /// The failure of a caller's request, for the light client. A peer that lacks what a caller names says nothing,
-    /// and callers can use up what a peer answers: neither is a fault of the peer.
+    /// The failure of a caller's request, for the light client. A caller can name data that no peer has, and can use up the requests
+    /// that a peer answers: neither is a fault of the peer.
     pub(super) fn of_caller(self) -> UpstreamError {
         match self {
             Self::NoResponse(_) => UpstreamError::NotHeld(self.to_string()),

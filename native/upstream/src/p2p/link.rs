@@ -1,4 +1,5 @@
-//! One connection to a peer: a handle that asks and tells. Its task is in `connection`.
+//! One connection to a peer: the handle by which other tasks send requests and messages. The task that owns the socket is in
+//! `connection.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,55 +21,57 @@ use super::error::PeerError;
 use super::share::MinuteQuota;
 use crate::source_quota::{ReceiveQuota, ReceivedBytes};
 
-/// Places for questions of callers. A peer sends 100 responses a second.
-const CALLERS: PermitLimits = PermitLimits { all: 48, each: 24, doubtful: 16 };
+/// Permits for requests of callers. A peer sends about 100 responses in a second.
+const CALLER_PERMITS: PermitLimits = PermitLimits { all: 48, each: 24, doubtful: 16 };
 
-/// Places for questions of the program itself, such as those of synchronization.
-const OWN: PermitLimits = PermitLimits { all: 16, each: 16, doubtful: 16 };
+/// Permits for requests of the program itself, such as those of synchronization. One asker has them all.
+const OWN_PERMITS: PermitLimits = PermitLimits { all: 16, each: 16, doubtful: 16 };
 
-/// Places for requests for state chunks: a snapshot server drops more than three of a peer.
-const CHUNKS: PermitLimits =
+/// Permits for requests for state chunks, of callers and of the program: a snapshot server drops more than three of one peer.
+const CHUNK_PERMITS: PermitLimits =
     PermitLimits { all: rootlight_p2p::chunk::limits::MAX_IN_FLIGHT, each: 2, doubtful: 1 };
 
-/// Most messages that wait for the connection's task.
-const MAX_ORDERS: usize = 64;
+/// Most messages that wait for the connection's task. Further senders wait.
+const MAX_QUEUED: usize = 64;
 
-/// A connection that is ready.
+/// A connection whose handshake is done.
 pub struct PeerLink {
     /// The peer's HELLO and status.
     pub peer: Peer,
     own_messages: mpsc::Sender<OutgoingMessage>,
     caller_messages: mpsc::Sender<OutgoingMessage>,
+    /// Why the connection has ended; `None` while it is open.
     ended: watch::Receiver<Option<CloseReason>>,
+    /// The permits of the program itself, of callers, and for state chunks.
     permits: [Arc<RequestPermits>; 3],
 }
 
-/// The right to ask the peer one question.
+/// The right to send the peer one request.
 pub(super) struct LinkPermit {
     link: Arc<PeerLink>,
     permit: RequestPermit,
 }
 
 impl PeerLink {
-    /// Speaks the handshake and waits for the peer's status.
+    /// Does the handshake, waits for the peer's status, and starts the task of the connection.
     ///
     /// # Errors
-    /// The connection ended before.
+    /// The connection ended before the status came.
     pub async fn open(
         mut stream: TcpStream,
         mut session: Session,
         host: Arc<dyn PeerHandler>,
     ) -> Result<Arc<Self>, PeerError> {
-        // The first packet must arrive in one piece.
+        // Without Nagle's algorithm, because the first packet must arrive in one piece.
         let _ = stream.set_nodelay(true);
         let clock = Clock::start();
         let mut buffer = vec![0; READ_BYTES];
         let shaken = shake_hands(&mut stream, &mut session, &mut buffer, clock);
-        // By the clock, however often bytes come and however slowly they are taken.
+        // The session has the same time limit, but looks at the clock only when bytes come or are taken.
         let peer = timeout(Duration::from_millis(HANDSHAKE_TIMEOUT_MS), shaken).await;
         let peer = peer.map_err(|_| PeerError::Closed(CloseReason::HandshakeTimeout))??;
-        let (own_messages, own_orders) = mpsc::channel(MAX_ORDERS);
-        let (caller_messages, callers_orders) = mpsc::channel(MAX_ORDERS);
+        let (own_messages, own_orders) = mpsc::channel(MAX_QUEUED);
+        let (caller_messages, callers_orders) = mpsc::channel(MAX_QUEUED);
         let (end, ended) = watch::channel(None);
         let minute = MinuteQuota::new(session.limits().sent);
         let unread = ReceiveQuota::new(host.quota());
@@ -96,24 +99,24 @@ impl PeerLink {
             own_messages,
             caller_messages,
             ended,
-            permits: [OWN, CALLERS, CHUNKS].map(RequestPermits::new),
+            permits: [OWN_PERMITS, CALLER_PERMITS, CHUNK_PERMITS].map(RequestPermits::new),
         }))
     }
 
-    /// Waits for the turn of a caller's question of this kind.
+    /// Waits for a permit for a request of this kind, of a caller or of the program itself (`None`).
     ///
     /// # Errors
-    /// Too many questions of the caller wait.
-    pub(super) async fn turn(
+    /// Too many requests of the caller wait.
+    pub(super) async fn permit(
         self: &Arc<Self>,
         asker: Option<Asker>,
         request: &Request,
     ) -> Result<LinkPermit, PeerError> {
-        let [own_messages, caller_messages, chunks] = &self.permits;
+        let [own, callers, chunks] = &self.permits;
         let permits = match (request, asker) {
             (Request::Chunk(_), _) => chunks,
-            (_, Some(_)) => caller_messages,
-            (_, None) => own_messages,
+            (_, Some(_)) => callers,
+            (_, None) => own,
         };
         let permit = permits.acquire(asker).await.ok_or(PeerError::Share)?;
         Ok(LinkPermit { link: self.clone(), permit })
@@ -124,14 +127,14 @@ impl PeerLink {
     /// # Errors
     /// No response came in time, or the connection ended.
     pub(super) async fn ask(self: &Arc<Self>, request: Request) -> Result<ReceivedBytes, PeerError> {
-        self.turn(None, &request).await?.ask(request).await
+        self.permit(None, &request).await?.ask(request).await
     }
 
-    /// Sends a message without an id.
+    /// Sends a message that has no id and no response, for a caller or for the program itself (`None`).
     pub async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
         let what = OutgoingKind::Push(Message::Push(push).encode());
         let (reply, sent) = oneshot::channel();
-        self.order(OutgoingMessage { asker, what, reply, permit: None }).await?;
+        self.queue(OutgoingMessage { asker, what, reply, permit: None }).await?;
         sent.await.map_err(|_| self.why_ended())?.map(drop)
     }
 
@@ -144,15 +147,18 @@ impl PeerLink {
         }
     }
 
+    /// Whether the task of the connection still takes messages.
     pub(super) fn is_open(&self) -> bool {
         !self.own_messages.is_closed()
     }
 
-    async fn order(&self, order: OutgoingMessage) -> Result<(), PeerError> {
-        let orders = if order.asker.is_some() { &self.caller_messages } else { &self.own_messages };
-        orders.send(order).await.map_err(|_| self.why_ended())
+    /// Hands a message to the task of the connection.
+    async fn queue(&self, message: OutgoingMessage) -> Result<(), PeerError> {
+        let queue = if message.asker.is_some() { &self.caller_messages } else { &self.own_messages };
+        queue.send(message).await.map_err(|_| self.why_ended())
     }
 
+    /// The error of a message that the task of the connection did not answer.
     fn why_ended(&self) -> PeerError {
         match &*self.ended.borrow() {
             Some(CloseReason::ByUs(ENDED_FOR_ROOM)) => PeerError::NoRoom,
@@ -163,25 +169,25 @@ impl PeerLink {
 }
 
 impl LinkPermit {
-    /// Asks the question that the turn is for; returns the message with the response.
+    /// Sends the request that the permit is for. Returns the message with the response.
     ///
     /// # Errors
     /// No response came in time, or the connection ended.
     pub(super) async fn ask(self, request: Request) -> Result<ReceivedBytes, PeerError> {
         let (reply, response) = oneshot::channel();
         let Self { link, permit } = self;
-        let order = OutgoingMessage {
+        let message = OutgoingMessage {
             asker: permit.asker(),
             what: OutgoingKind::Ask(request),
             reply,
             permit: Some(permit),
         };
-        link.order(order).await?;
+        link.queue(message).await?;
         response.await.ok().transpose()?.flatten().ok_or_else(|| link.why_ended())
     }
 }
 
-/// Speaks until the peer has said who it is.
+/// Does the handshake until the peer's HELLO and status have come.
 async fn shake_hands(
     stream: &mut TcpStream,
     session: &mut Session,

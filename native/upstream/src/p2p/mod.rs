@@ -1,16 +1,17 @@
 //! Rootstock's peer-to-peer network: its nodes as upstreams of a light client.
 //!
 //! The crate `rootlight-p2p` has the protocol; this module provides sockets, time and randomness. As with any upstream, the
-//! core verifies every answer of a peer.
+//! core verifies every answer of a peer. A peer is a node to which a connection is open or is being made.
 //!
 //! | file | contents |
 //! |---|---|
+//! | `upstream`, `answer` | a node as an upstream: answers the core's requests from messages of the node |
+//! | `block`, `stretch`, `body`, `state` | what these answers need: headers by number and hash, many headers, bodies of blocks, parts of states |
+//! | `message`, `error` | responses of a node, and why there is none |
+//! | `node`, `address` | a node that is dialled again and again, and its address |
 //! | `link`, `connection` | one connection: its handle, and the task that owns the socket |
-//! | `share`, `negative_cache` | a caller's share of the messages that a peer reads; what a peer said nothing about |
-//! | `node`, `address` | a node that is dialled again and again, and where it is |
-//! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
-//! | `find` | nodes that the operator did not name: discovery, the list of nodes, slots that take one after another |
-//! | `message`, `block`, `stretch`, `body`, `state` | responses of a node: headers by number and hash, many of them, bodies of blocks, keys of states by chunks |
+//! | `share`, `negative_cache` | a caller's share of the messages that a peer reads; data about which a peer did not respond |
+//! | `find` | nodes that the operator did not name: discovery, the list of nodes, slots that use one after another |
 
 mod address;
 mod answer;

@@ -1,7 +1,7 @@
-//! Blocks, states and runs of blocks that a peer lacks, because the peer said nothing about them.
+//! Blocks, states and runs of blocks that a peer probably does not have, because it did not respond to requests for them.
 //!
-//! The protocol has no response for "I do not have it", so each such question takes its whole time limit. Callers do not
-//! ask the same again for a while.
+//! The protocol has no response for "I do not have it", so that each such request takes its whole time limit. Requests of callers
+//! for the same data are not sent again for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,31 +10,35 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use tokio::time::Instant;
 
-/// How long a thing is not asked for after one silence; it doubles with each further one up to [`LONGEST`]. A peer lacks
-/// the newest block for a moment only.
-const FIRST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(300);
+/// How long an item is not requested after the first request without a response. The pause doubles with each further one up to
+/// [`LONGEST_PAUSE`]. The first pause is short, because a peer may have the newest block a moment later.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Most things that are remembered of one peer. Beyond it, the one whose time ends first is forgotten.
+/// Most items that are stored for one peer; bounds memory. Beyond it, the item whose pause ends first is removed.
 const MAX_ITEMS: usize = 1_024;
 
-/// A block or state that a peer may lack.
+/// Data that a peer may not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MissingItem {
     /// The data of the block with this hash.
     Block(B256),
+    /// The state with this root.
     State(B256),
-    /// Runs of whole blocks.
+    /// Runs of whole blocks, of any heights.
     Runs,
 }
 
-/// The things that a peer lacks.
+/// The items that one peer probably does not have.
 #[derive(Debug, Default)]
 pub(super) struct NegativeCache(Mutex<BTreeMap<MissingItem, Silence>>);
 
+/// The pause of an item.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
+    /// The end of the pause.
     until: Instant,
+    /// The length of the pause, which the next one doubles.
     pause: Duration,
 }
 
@@ -43,16 +47,17 @@ impl NegativeCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the peer said nothing about this lately.
+    /// Whether the pause of an item still lasts.
     pub(super) fn has(&self, item: MissingItem) -> bool {
         self.items().get(&item).is_some_and(|silence| silence.until > Instant::now())
     }
 
-    /// Notes that the peer said nothing about this.
+    /// Notes that the peer did not respond to a request for this item.
     pub(super) fn note(&self, item: MissingItem) {
         let (mut items, now) = (self.items(), Instant::now());
-        let before = items.get(&item).filter(|silence| silence.until + LONGEST > now);
-        let pause = before.map_or(FIRST, |silence| silence.pause.saturating_mul(2).min(LONGEST));
+        // A pause that ended long ago does not count any more.
+        let before = items.get(&item).filter(|silence| silence.until + LONGEST_PAUSE > now);
+        let pause = before.map_or(FIRST_PAUSE, |silence| silence.pause.saturating_mul(2).min(LONGEST_PAUSE));
         if items.len() >= MAX_ITEMS && !items.contains_key(&item) {
             let first = items.iter().min_by_key(|(_, silence)| silence.until).map(|(item, _)| *item);
             first.map(|first| items.remove(&first));
@@ -60,6 +65,7 @@ impl NegativeCache {
         items.insert(item, Silence { until: now + pause, pause });
     }
 
+    /// Notes that the peer has the item.
     pub(super) fn forget(&self, item: MissingItem) {
         self.items().remove(&item);
     }

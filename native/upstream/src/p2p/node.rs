@@ -1,4 +1,4 @@
-//! A peer that is dialled again whenever its connection ends.
+//! A peer that is dialled again whenever its connection ends, and our identity to peers.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,7 +35,7 @@ use crate::source_quota::{ReceivedBytes, SourceQuota};
 /// Longest wait for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest wait of a request for a connection that is being set up.
+/// Longest wait of a request for a connection that is being set up, and then for the peer's first announcement of a block.
 const LINK_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Pause before a node is dialled again; it doubles up to [`LONGEST_PAUSE`].
@@ -44,10 +44,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between two dials.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// A connection that lasted this long counts as a good one: the next dial does not wait.
+/// A connection that lasted this long counts as a good one: the next dial waits only for [`FIRST_PAUSE`].
 const GOOD_LINK: Duration = Duration::from_secs(30);
 
-/// Time between two statuses. Peers tell of blocks for ten minutes after one.
+/// Time between two statuses that we send. Peers announce blocks for ten minutes after a status.
 const STATUS_INTERVAL: Duration = Duration::from_secs(240);
 
 /// File of the node key in a data folder.
@@ -56,7 +56,7 @@ const KEY_FILE: &str = "node.key";
 /// Longest file of a node key, in bytes: a key has 64 digits.
 const MAX_KEY_FILE: u64 = 1024;
 
-/// Our identity among the peers of a network, and the limits for data that peers send.
+/// Our identity among the peers of a network, and the budgets for data that peers send.
 #[derive(Debug, Clone)]
 pub struct Identity {
     key: NodeKey,
@@ -79,36 +79,36 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// The identity with the key in this folder, which is made if there is none; with a new key if there is no folder. A
-    /// node admits one connection of each key, so a key belongs to one process. `genesis` is the hash of block 0, which
-    /// peers compare.
+    /// The identity with the key in the file of this folder, which is made if there is none; without a folder, the identity with a
+    /// new key. A node admits one connection of each key, so that two processes must not use one key. `genesis` is the hash of
+    /// block 0, which peers compare.
     pub fn open(network: &Network, genesis: B256, folder: Option<&Path>) -> Result<Self, IdentityError> {
         let peers = PeerNetwork::of(network).ok_or_else(|| IdentityError::Network(network.name.clone()))?;
         let client = concat!("rootlight/v", env!("CARGO_PKG_VERSION"));
         let config = SessionConfig::new(client, peers.id, genesis, peers.genesis_difficulty());
         let key = match folder {
             None => random_key()?,
-            Some(folder) => kept_key(&folder.join(KEY_FILE))?,
+            Some(folder) => stored_key(&folder.join(KEY_FILE))?,
         };
         Ok(Self { key, config, limits: Limits::new() })
     }
 
-    /// The identity with other limits than those of stock nodes, which drop what comes beyond them: for networks whose
-    /// nodes all have these limits.
+    /// The identity with other limits of messages than those of the reference node, which drops messages beyond them: for networks
+    /// whose nodes all have these limits.
     #[must_use]
     pub fn with_limits(mut self, limits: RateLimits) -> Self {
         self.config.limits = limits;
         self
     }
 
-    /// The same identity, whose connections count in these limits and not in some of their own.
+    /// The same identity, whose connections use these budgets.
     #[must_use]
     pub fn within(mut self, limits: Arc<Limits>) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The limits in which all that peers send counts.
+    /// The budgets in which all data of peers counts.
     #[must_use]
     pub const fn limits(&self) -> &Arc<Limits> {
         &self.limits
@@ -124,13 +124,13 @@ impl Identity {
         &self.key
     }
 
-    /// Our side of handshakes.
+    /// The settings of our side of handshakes and sessions.
     #[must_use]
     pub fn config(&self) -> &SessionConfig {
         &self.config
     }
 
-    /// The status of a node without a chain: it makes peers tell of new blocks, and ask for none.
+    /// The status of a node without a chain: peers that get it announce new blocks, and request none.
     fn status(&self) -> Push<'static> {
         Push::Status(Status {
             best: BlockRef { number: 0, hash: self.config.genesis_hash },
@@ -139,11 +139,12 @@ impl Identity {
     }
 }
 
+/// Makes a new key.
 pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
     loop {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
-        // All but a few of the numbers of 32 bytes are keys.
+        // All but a few numbers of 32 bytes are valid keys, so that one try is nearly always enough.
         if let Ok(key) = NodeKey::from_bytes(&secret) {
             return Ok(key);
         }
@@ -151,7 +152,7 @@ pub(super) fn random_key() -> Result<NodeKey, IdentityError> {
 }
 
 /// Reads the key of a file, or makes one and writes it for its owner only.
-fn kept_key(path: &Path) -> Result<NodeKey, IdentityError> {
+fn stored_key(path: &Path) -> Result<NodeKey, IdentityError> {
     let failed = |reason: String| IdentityError::File { path: path.display().to_string(), reason };
     let text = match read_key(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_key(path, &random_key()?),
@@ -169,7 +170,7 @@ fn read_key(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
-/// Writes a key, and returns that of the file: another process may have written it first.
+/// Writes a key and reads the file again. Returns the text of the file, because another process may have written its key first.
 fn write_key(path: &Path, key: &NodeKey) -> std::io::Result<String> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -201,19 +202,22 @@ impl Reach {
     }
 }
 
+/// The state of the connection to a node.
 #[derive(Clone)]
 enum DialState {
     Dialling,
     Open(Arc<PeerLink>),
+    /// The last dial failed or the last connection ended, for this reason. The next dial comes after a pause.
     Failed(String),
 }
 
-/// A node with a known address.
+/// A node that is dialled whenever no connection is open.
 pub struct PeerNode {
     address: PeerAddress,
+    /// Hash of block 0.
     genesis: B256,
     state: watch::Receiver<DialState>,
-    news: Arc<PeerAnnouncements>,
+    announcements: Arc<PeerAnnouncements>,
     negative_cache: NegativeCache,
     dialling: JoinHandle<()>,
 }
@@ -224,42 +228,43 @@ impl PeerNode {
     #[must_use]
     pub(crate) fn start(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
         let (set, state) = watch::channel(DialState::Dialling);
-        let (news, genesis) =
+        let (announcements, genesis) =
             (Arc::new(PeerAnnouncements::new(&identity.limits)), identity.config.genesis_hash);
-        let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
-        Self { address, genesis, state, news, negative_cache: NegativeCache::default(), dialling }
+        let dialling =
+            tokio::spawn(keep_connected(identity, address.clone(), reach, set, announcements.clone()));
+        Self { address, genesis, state, announcements, negative_cache: NegativeCache::default(), dialling }
     }
 
-    /// Where the node is.
+    /// The id and the address of the node.
     pub fn address(&self) -> &PeerAddress {
         &self.address
     }
 
-    /// Hash of block 0, which the node says to have too.
+    /// Hash of block 0. The node states the same hash in its handshake.
     pub(super) const fn genesis(&self) -> B256 {
         self.genesis
     }
 
-    /// The newest block that the node has told of. Nothing proves it.
+    /// The newest block that the node has announced, without proof.
     pub fn best(&self) -> Option<BlockRef> {
-        *self.news.best.borrow()
+        *self.announcements.best.borrow()
     }
 
     /// A signal for new blocks.
     pub fn heads(&self) -> Arc<Notify> {
-        self.news.heads.clone()
+        self.announcements.heads.clone()
     }
 
-    /// The newest block that the node has announced, or will announce soon.
+    /// The newest block that the node has announced. Waits for the first announcement.
     pub(super) async fn first_best(&self) -> Result<BlockRef, PeerError> {
         self.link().await?;
-        let mut best = self.news.best.subscribe();
+        let mut best = self.announcements.best.subscribe();
         let known = timeout(LINK_PATIENCE, best.wait_for(Option::is_some)).await;
         let best = known.ok().and_then(|known| known.ok().and_then(|best| *best));
         best.ok_or(PeerError::NoResponse(LINK_PATIENCE))
     }
 
-    /// The connection, if there is one or will be soon.
+    /// The open connection. Waits for one that is being set up.
     pub(super) async fn link(&self) -> Result<Arc<PeerLink>, PeerError> {
         let mut state = self.state.clone();
         let open = state.wait_for(|state| match state {
@@ -278,8 +283,9 @@ impl PeerNode {
         }
     }
 
-    /// Waits until the node is not worth waiting for: it could not be connected, or the connection ended soon. `opened`
-    /// is told of each connection. A node that was connected for a while is dialled once more.
+    /// Waits until the node should be replaced by another one, and returns the reason: it could not be connected, or the
+    /// connection ended soon. Calls `opened` for each connection. A node that was connected for a while ([`GOOD_LINK`]) is
+    /// dialled once more.
     pub(super) async fn given_up(&self, mut opened: impl FnMut(&PeerLink)) -> String {
         let (mut state, mut since) = (self.state.clone(), None::<Instant>);
         loop {
@@ -301,39 +307,40 @@ impl PeerNode {
         }
     }
 
-    /// Asks the node when it is the turn of the present caller; returns the message with the response.
+    /// Waits for a permit and sends a request of the present caller. Returns the message with the response.
     pub(super) async fn ask(&self, request: Request) -> Result<ReceivedBytes, PeerError> {
-        retry_within_share(|| async { self.turn(&request).await?.ask(request).await }).await
+        retry_within_share(|| async { self.permit(&request).await?.ask(request).await }).await
     }
 
-    /// Waits for the turn of a question of the present caller.
-    pub(super) async fn turn(&self, request: &Request) -> Result<NodePermit<'_>, PeerError> {
+    /// Waits for a permit for a request of the present caller ([`asker`]).
+    pub(super) async fn permit(&self, request: &Request) -> Result<NodePermit<'_>, PeerError> {
         let asker = asker();
-        let turn = self.link().await?.turn(asker, request).await?;
-        Ok(NodePermit { turn, is_caller: asker.is_some(), negative_cache: &self.negative_cache })
+        let permit = self.link().await?.permit(asker, request).await?;
+        Ok(NodePermit { permit, is_caller: asker.is_some(), negative_cache: &self.negative_cache })
     }
 
     /// The quota in which messages of the node count.
     pub(super) fn quota(&self) -> &SourceQuota {
-        &self.news.quota
+        &self.announcements.quota
     }
 
-    /// The requests to which the node did not respond.
+    /// The data about which the node did not respond.
     pub(super) const fn negative_cache(&self) -> &NegativeCache {
         &self.negative_cache
     }
 }
 
-/// The right to ask the node one question.
+/// The right to send the node one request.
 pub(super) struct NodePermit<'a> {
-    turn: LinkPermit,
+    permit: LinkPermit,
+    /// Whether the request is one of a caller, and not of the program itself.
     is_caller: bool,
     negative_cache: &'a NegativeCache,
 }
 
 impl NodePermit<'_> {
-    /// Asks the question that the turn is for. A caller does not ask again for a block about which the node said nothing
-    /// lately; synchronization does, because it asks for what the node told of.
+    /// Sends the request that the permit is for. A caller's request fails at once if the node recently did not respond about the
+    /// same block. A request of synchronization is sent, because it is for blocks that the node has announced.
     pub(super) async fn ask(self, request: Request) -> Result<ReceivedBytes, PeerError> {
         let item = match request {
             Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
@@ -345,7 +352,7 @@ impl NodePermit<'_> {
         if self.is_caller && item.is_some_and(|item| self.negative_cache.has(item)) {
             return Err(PeerError::Lacking);
         }
-        let answer = self.turn.ask(request).await;
+        let answer = self.permit.ask(request).await;
         match (&answer, item) {
             (Ok(_), Some(item)) => self.negative_cache.forget(item),
             (Err(PeerError::NoResponse(_)), Some(item)) => self.negative_cache.note(item),
@@ -361,10 +368,13 @@ impl Drop for PeerNode {
     }
 }
 
-/// The blocks that a node announces.
+/// Handles the messages that a node sends unasked: it notes the newest announced block.
 struct PeerAnnouncements {
+    /// The newest announced block.
     best: watch::Sender<Option<BlockRef>>,
+    /// Signals announcements.
     heads: Arc<Notify>,
+    /// The quota of the node's messages.
     quota: SourceQuota,
 }
 
@@ -403,25 +413,26 @@ impl PeerHandler for PeerAnnouncements {
     }
 }
 
-/// Number of a block that was sent unasked, with its parent's hash in place of its own: no caller asks for a head by hash.
+/// The number of a block that was sent unasked. The hash is that of its parent, which saves computing the block's own: no caller
+/// requests a head by its hash.
 fn announced(block: &[u8]) -> Option<BlockRef> {
     let header = RlpReader::list(block, "block").ok()?.next_raw("block.header").ok()?;
     let header = RawHeader::split(header).ok()?;
     Some(BlockRef { number: header.number(), hash: header.parent_hash() })
 }
 
-/// Dials the node, and dials it again when the connection ends.
+/// Dials the node for ever, and again whenever the connection ends.
 async fn keep_connected(
     identity: Arc<Identity>,
     address: PeerAddress,
     reach: Reach,
     state: watch::Sender<DialState>,
-    news: Arc<PeerAnnouncements>,
+    announcements: Arc<PeerAnnouncements>,
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
         let started = Instant::now();
-        let reason = match dial(&identity, &address, reach, news.clone()).await {
+        let reason = match dial(&identity, &address, reach, announcements.clone()).await {
             Ok(link) => {
                 debug!("peer {address}: connected, {}", link.peer.hello.client_id);
                 state.send_replace(DialState::Open(link.clone()));
@@ -434,15 +445,15 @@ async fn keep_connected(
         pause = if started.elapsed() > GOOD_LINK { FIRST_PAUSE } else { pause };
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        // Requests wait for the new connection.
+        // From now on requests wait for the new connection, instead of failing.
         state.send_replace(DialState::Dialling);
     }
 }
 
-/// Dials a node once, and speaks the handshake.
+/// Dials a node once, and does the handshake.
 ///
 /// # Errors
-/// No address is within reach, or none of them has the node.
+/// No address is within reach, or the node does not answer at any of them.
 pub(super) async fn dial(
     identity: &Identity,
     address: &PeerAddress,
@@ -475,7 +486,7 @@ async fn connect(address: &PeerAddress, reach: Reach) -> Result<TcpStream, PeerE
     Err(failed)
 }
 
-/// Keeps a connection until it ends; returns why.
+/// Sends statuses over a connection until it ends. Returns the reason of the end.
 async fn keep_alive(identity: &Identity, link: &Arc<PeerLink>) -> String {
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
     loop {

@@ -1,4 +1,5 @@
-//! A caller's share of the messages that a peer reads in a minute.
+//! Shares out the messages that a peer reads in a minute among the callers whose requests are sent to it. A peer drops messages
+//! beyond its limit without a response.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,36 +10,40 @@ use tokio::time::Instant;
 
 use super::error::PeerError;
 
-/// Most callers whose messages of a minute are counted. Beyond it, all are forgotten.
+/// Most callers whose messages of a minute are counted; bounds memory. Beyond it, all are forgotten.
 const MAX_CALLERS: usize = 1_024;
 
 /// The messages of a minute, shared out among callers.
 pub(super) struct MinuteQuota {
+    /// The number of messages that the peer reads in a minute.
     limit: u64,
     sent: BTreeMap<Asker, SentCount>,
 }
 
 /// The messages that a caller has sent.
 struct SentCount {
+    /// Those of the last minute.
     window: RateWindow,
-    /// When its next message beyond its share may be sent, in milliseconds.
+    /// When the caller's next message beyond its share may be sent, in milliseconds since the connection began.
     next_ms: u64,
 }
 
-/// The program itself keeps one in so many of the messages that a peer reads in a minute.
+/// One in this many of the messages of a minute is left to the program itself, such as for synchronization.
 const OWN_PART: u64 = 10;
 
-/// A caller may have sent this many times what it leaves to all others.
-const LEFT_TIMES: u64 = 3;
+/// A caller's share: the messages that it has sent in a minute may be less than this many times the messages that are left to all
+/// others. A caller alone gets three quarters of the messages, the next one three quarters of the rest, and so on.
+const SHARE_FACTOR: u64 = 3;
 
-/// Callers that have had their shares together send what is left so slowly that it would last for this many milliseconds.
+/// Callers beyond their shares together send the messages that are left so slowly that these last for this many milliseconds.
 const SLOW_MS: u64 = 60_000;
 
-/// How long a question waits for its caller's share, and the pause between two tries.
+/// How long a request waits until its caller's share allows it, and the pause between two tries.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Asks again while the caller has had its share of the minute. It holds no place meanwhile.
+/// Sends a request by `ask`, again and again while the share of its caller is used up. Between two tries the request holds no
+/// permit.
 pub(super) async fn retry_within_share<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PeerError>
 where
     F: Future<Output = Result<T, PeerError>>,
@@ -53,14 +58,15 @@ where
 }
 
 impl MinuteQuota {
-    /// For a peer that reads this many messages in a minute.
+    /// The quota of a peer that reads this many messages in a minute.
     pub(super) const fn new(limit: u64) -> Self {
         Self { limit, sent: BTreeMap::new() }
     }
 
-    /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
-    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, room: u64) -> bool {
-        let (limit, left) = (self.limit, room.saturating_sub(self.limit / OWN_PART));
+    /// Counts a message of a caller. Returns `false` if the caller's share is used up. `unsent` is the number of messages that the
+    /// peer still reads in this minute, of any sender.
+    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, unsent: u64) -> bool {
+        let (limit, left) = (self.limit, unsent.saturating_sub(self.limit / OWN_PART));
         if self.sent.len() >= MAX_CALLERS {
             self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
         }
@@ -68,7 +74,7 @@ impl MinuteQuota {
             self.sent.clear();
         }
         let is_beyond = |sent: &mut SentCount| {
-            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(LEFT_TIMES)
+            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(SHARE_FACTOR)
         };
         let new = || SentCount { window: RateWindow::new(limit), next_ms: 0 };
         let own = self.sent.entry(asker).or_insert_with(new);

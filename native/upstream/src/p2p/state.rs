@@ -1,4 +1,5 @@
-//! State of blocks by the chunks of a snapshot server: the nodes on the paths of the keys that are asked for.
+//! Reads state of blocks by the chunks of a snapshot server. A chunk is a part of the state trie, with the nodes that prove it; a
+//! search requests chunks until it has the nodes on the paths of the keys that it looks for.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,23 +22,24 @@ use super::node::PeerNode;
 use super::share::retry_within_share;
 use crate::asker;
 
-/// Bytes of proven nodes that are kept, for all peers together.
-const KEPT_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of proven nodes in the cache, which all peers share.
+const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Number of nodes that the memory is laid out for: a node has some 100 bytes.
-const KEPT_NODES: usize = 256 * 1024;
+/// Number of nodes for which the cache is laid out: a node has some 100 bytes, and its entry as many.
+const CACHE_ENTRIES: usize = 256 * 1024;
 
-/// Most bytes of nodes of one search. What was searched for is some hundred bytes a key.
+/// Most bytes of nodes of one search. The nodes on the path of a key have some hundred bytes each.
 const MAX_SEARCH_BYTES: usize = 24 * 1024 * 1024;
 
-/// Copies of a chunk while it is proven: the nodes of the trie that it makes, and those that are kept.
-const COPIES: usize = 4;
+/// The memory that a chunk takes while it is proven, in its length: the nodes of the trie that is built from it, and the nodes that
+/// are returned.
+const CHUNK_COPIES: usize = 4;
 
 /// Number of requests without progress after which a search ends. A server whose head moves gives chunks of another
 /// state for a moment.
 const MAX_FAILURES: usize = 3;
 
-/// Most states whose root and size are remembered of a peer.
+/// Most states whose root and size are stored for one peer.
 const MAX_SEARCHED: usize = 64;
 
 /// Weighs nodes by their bytes.
@@ -51,14 +53,14 @@ impl Weighter<B256, Bytes> for NodeWeight {
     }
 }
 
-/// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
+/// A cache of proven trie nodes and long values, each under its hash. All peers share it, because the hash proves the bytes.
 pub struct StateNodes {
     cache: Cache<B256, Bytes, NodeWeight>,
 }
 
 impl Default for StateNodes {
     fn default() -> Self {
-        Self { cache: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, NodeWeight) }
+        Self { cache: Cache::with_weighter(CACHE_ENTRIES, CACHE_BYTES, NodeWeight) }
     }
 }
 
@@ -68,15 +70,15 @@ impl NodeSource for StateNodes {
     }
 }
 
-/// Roots of the states that were searched at one peer, and the sizes of their tries. Keys of a later state are near the same
-/// places. Peers do not share this: the roots come from the peer's own headers, and a wrong size would make requests
-/// to others fail.
+/// The states that were searched at one peer: by block number the state root, and the size of the trie in bytes. In a later state
+/// the keys are near the same offsets. Peers do not share this record: the roots come from the peer's own headers, and a wrong
+/// size would make requests to other peers fail.
 #[derive(Default)]
 pub(super) struct Searched(Mutex<BTreeMap<u64, (B256, u64)>>);
 
 impl Searched {
-    /// The last state at or below a block. A state above may be larger, and a peer does not respond to a request for what
-    /// lies beyond the end.
+    /// The root and size of the last searched state at or below a block. A state above may be larger, and a peer does not respond
+    /// to a request for an offset beyond the end.
     fn before(&self, block: u64) -> Option<(B256, u64)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         states.range(..=block).next_back().map(|(_, state)| *state)
@@ -91,7 +93,8 @@ impl Searched {
     }
 }
 
-/// The nodes that one search has used, so that none of them leaves while it goes on.
+/// The nodes of one search: those of the shared cache, with an own copy of those that the search has used, because the cache may
+/// drop them while the search goes on.
 pub(super) struct SearchNodes<'a> {
     shared: &'a StateNodes,
     own: RefCell<BTreeMap<B256, Bytes>>,
@@ -108,6 +111,7 @@ impl NodeSource for SearchNodes<'_> {
     }
 }
 
+/// The nodes that a search has found, by hash, with their reservation of the budget.
 pub(super) struct FoundNodes {
     nodes: BTreeMap<B256, Bytes>,
     _held: Reservation,
@@ -168,14 +172,19 @@ struct StateSearch<'a> {
     searched: &'a Searched,
     block: u64,
     root: B256,
+    /// Decides which chunk is needed next.
     seek: Seek,
+    /// The nodes so far, by hash.
     found: BTreeMap<B256, Bytes>,
     reserved: Reservation,
+    /// Requests that failed.
     failures: usize,
+    /// Bytes of all received nodes.
     bytes: usize,
 }
 
 impl StateSearch<'_> {
+    /// Requests chunks until each key is found or proven absent.
     async fn run(mut self) -> Result<FoundNodes, PeerError> {
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -186,7 +195,7 @@ impl StateSearch<'_> {
             for from in wanted {
                 let (node, root) = (self.node, self.root);
                 let request = ChunkRequest::new(self.block, from);
-                under_way.push(async move { (from, ask(node, request, root).await) });
+                under_way.push(async move { (from, fetch_chunk(node, request, root).await) });
             }
             match under_way.next().await {
                 Some((from, Ok((chunk, room)))) => self.received(from, chunk, room)?,
@@ -202,7 +211,7 @@ impl StateSearch<'_> {
         }
     }
 
-    /// Returns the offsets of the chunks to ask for next. Nothing of the search stays borrowed while it waits.
+    /// Returns the offsets of the chunks to request next.
     fn wanted(&mut self) -> Vec<u64> {
         let nodes = SearchNodes { shared: self.shared, own: RefCell::new(std::mem::take(&mut self.found)) };
         let wanted = self.seek.next(&nodes);
@@ -233,7 +242,8 @@ impl StateSearch<'_> {
         self.failures += 1;
         let other_root = matches!(error, PeerError::Chunk { error: ChunkError::Root { .. }, .. });
         let no_response = matches!(error, PeerError::NoResponse(_));
-        // Without a response to a guess, the state is smaller than an earlier one was.
+        // A guess is an offset by the size of an earlier state. If it gets no response, this state may be smaller, and the search
+        // goes on without guesses.
         if self.failures < MAX_FAILURES && (other_root || no_response && guessed) {
             return Ok(());
         }
@@ -244,8 +254,8 @@ impl StateSearch<'_> {
     }
 }
 
-/// The proven nodes of a chunk and the size of the trie, and their room.
-async fn ask(
+/// Fetches a chunk. Returns its proven nodes with the size of the trie, and their reservation.
+async fn fetch_chunk(
     node: &PeerNode,
     asked: ChunkRequest,
     root: B256,
@@ -256,17 +266,19 @@ async fn ask(
     }
     let request = Request::Chunk(asked);
     let chunk =
-        retry_within_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await?;
-    let room = chunk.len().saturating_mul(COPIES);
-    let (proven, mut reserved) = chunk.read_into(room, move |payload| take(payload, asked, root)).await?;
+        retry_within_share(|| async { link.permit(asker(), &request).await?.ask(request).await }).await?;
+    let room = chunk.len().saturating_mul(CHUNK_COPIES);
+    let (proven, mut reserved) =
+        chunk.read_into(room, move |payload| read_chunk(payload, asked, root)).await?;
     reserved.shrink_to(chunk.len());
     Ok((proven?, reserved))
 }
 
-/// Nodes by hash, and the size of their trie.
+/// Nodes by hash, and the size of their trie in bytes.
 type ChunkNodes = (Vec<(B256, Bytes)>, u64);
 
-fn take(payload: &[u8], asked: ChunkRequest, root: B256) -> Result<ChunkNodes, PeerError> {
+/// Reads the message with a chunk, and proves its nodes by the state root.
+fn read_chunk(payload: &[u8], asked: ChunkRequest, root: B256) -> Result<ChunkNodes, PeerError> {
     let Response::Chunk(chunk) = response(payload)? else {
         return Err(PeerError::Wrong("not a state chunk"));
     };

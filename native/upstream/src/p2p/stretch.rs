@@ -1,7 +1,8 @@
-//! Stretches of 192 headers that end at the hashes of a peer's skeleton.
+//! Stretches of 192 headers that end at the hashes of a peer's skeleton. A skeleton is a message with the hashes of every 192nd
+//! block, up to twenty of them.
 //!
-//! A peer reads a thousand messages a minute. A range of headers by its height takes one for a hash and two for the headers;
-//! by a skeleton, which has twenty hashes, each message brings 192 headers.
+//! A peer reads a thousand messages a minute. A range of headers by its height takes one message for a hash and two for the
+//! headers. With the hashes of a skeleton, each further message brings 192 headers.
 
 use std::collections::VecDeque;
 
@@ -12,13 +13,13 @@ use rootlight_p2p::message::limits::{MAX_UNCLES, SKELETON_STEP};
 
 use super::error::PeerError;
 
-/// Most stretches that are kept: requests continue where the ones before ended.
-const KEPT: usize = 2;
+/// Most stretches in the cache. Two are enough, because each request continues where the request before ended.
+const MAX_CACHED: usize = 2;
 
-/// Most bytes of a stretch that is kept. The rules allow some 2 kB for a header.
-const KEPT_BYTES: usize = 1024 * 1024;
+/// Longest stretch that is cached, in bytes. The rules allow some 2 kB for a header.
+const LONGEST_CACHED: usize = 1024 * 1024;
 
-/// Longest header that is taken, in bytes. The rules allow some 2 kB.
+/// Longest header that is accepted, in bytes. The rules allow some 2 kB.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// A header in full form, as a peer sent it. Nothing in it is verified.
@@ -30,6 +31,7 @@ pub(super) struct FullHeader {
 }
 
 impl FullHeader {
+    /// Checks the length of the header and of its uncles.
     pub(super) fn new(rlp: Vec<u8>, uncles: Option<Vec<u8>>) -> Result<Self, PeerError> {
         let long = |uncles: &Vec<u8>| uncles.len() > MAX_UNCLES.saturating_mul(MAX_HEADER_BYTES);
         if rlp.len() > MAX_HEADER_BYTES || uncles.as_ref().is_some_and(long) {
@@ -59,7 +61,7 @@ impl Stretch {
         self.headers.iter().skip(skipped).take(wanted).cloned().collect()
     }
 
-    /// The stretch of these heights, from headers in descending order. `None` if they are of other heights.
+    /// The stretch of the heights from `first` to `top`, from headers in descending order. `None` if they are of other heights.
     pub(super) fn of(first: u64, top: u64, mut headers: Vec<FullHeader>) -> Option<Self> {
         let number = |header: Option<&FullHeader>| RawHeader::split(&header?.rlp).ok().map(|it| it.number());
         let ends = (number(headers.last()), number(headers.first()));
@@ -77,9 +79,9 @@ impl Stretch {
         self.first.saturating_add(self.headers.len() as u64).saturating_sub(1)
     }
 
-    /// Whether the stretch is short enough to be kept.
+    /// Whether the stretch is short enough to be cached.
     pub(super) fn is_short(&self) -> bool {
-        self.bytes() <= KEPT_BYTES
+        self.bytes() <= LONGEST_CACHED
     }
 
     fn bytes(&self) -> usize {
@@ -87,8 +89,8 @@ impl Stretch {
     }
 }
 
-/// The stretches that cover a range of heights above 0: the first and the last height of each. The first one begins with
-/// the range, because the peer may have nothing below.
+/// The stretches that cover a range of heights above 0: the first and the last height of each. The first stretch begins with
+/// the range, because the peer may have no headers below; the last one may end above the range, at a height of the skeleton.
 pub(super) fn cover(first: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
     let step = |height: u64| height.div_ceil(SKELETON_STEP);
     (step(first)..=step(last)).map(move |step| {
@@ -97,11 +99,11 @@ pub(super) fn cover(first: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// The parts of its chain that a peer has sent: the hashes of a skeleton, and the newest stretches.
+/// A cache of what a peer has sent: the hashes of a skeleton, and the newest stretches.
 #[derive(Default)]
 pub(super) struct Stretches {
     skeleton: Vec<BlockRef>,
-    kept: VecDeque<Stretch>,
+    cached: VecDeque<Stretch>,
 }
 
 impl Stretches {
@@ -110,7 +112,7 @@ impl Stretches {
         self.skeleton.iter().find(|block| block.number == height).map(|block| block.hash)
     }
 
-    /// Keeps a skeleton in place of the one before.
+    /// Replaces the skeleton.
     pub(super) fn set_skeleton(&mut self, skeleton: Vec<BlockRef>) {
         self.skeleton = skeleton;
     }
@@ -120,19 +122,20 @@ impl Stretches {
         *self = Self::default();
     }
 
-    /// The kept stretch that ends at the height `top`, if it has the headers from `first` on.
-    pub(super) fn kept(&self, first: u64, top: u64) -> Option<Stretch> {
-        self.kept.iter().find(|stretch| stretch.first <= first && stretch.top() == top).cloned()
+    /// The cached stretch that ends at the height `top`, if it has the headers from `first` on.
+    pub(super) fn cached(&self, first: u64, top: u64) -> Option<Stretch> {
+        self.cached.iter().find(|stretch| stretch.first <= first && stretch.top() == top).cloned()
     }
 
-    pub(super) fn keep(&mut self, stretch: &Stretch) {
+    /// Adds a stretch, unless it is long. The oldest stretch is removed if there are too many.
+    pub(super) fn cache(&mut self, stretch: &Stretch) {
         if !stretch.is_short() {
             return;
         }
-        if self.kept.len() >= KEPT {
-            self.kept.pop_front();
+        if self.cached.len() >= MAX_CACHED {
+            self.cached.pop_front();
         }
-        self.kept.push_back(stretch.clone());
+        self.cached.push_back(stretch.clone());
     }
 }
 

@@ -1,4 +1,4 @@
-//! A peer as an upstream of the light client.
+//! A peer as an upstream of the light client: the trait `Upstream` over the answers of `answer.rs`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -60,13 +60,14 @@ impl Upstream for PeerUpstream {
             let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
             let failure: fn(PeerError) -> UpstreamError =
                 if asker().is_some() { PeerError::of_caller } else { UpstreamError::from };
-            let mut room = Reservation::default();
-            let mut keep = |(text, reserved)| {
-                room.merge(reserved);
+            let mut all_reserved = Reservation::default();
+            let mut text_of = |(text, reserved)| {
+                all_reserved.merge(reserved);
                 text
             };
-            let results = answers.into_iter().map(|answer| answer.map(&mut keep).map_err(failure)).collect();
-            (results, room)
+            let results =
+                answers.into_iter().map(|answer| answer.map(&mut text_of).map_err(failure)).collect();
+            (results, all_reserved)
         })
     }
 

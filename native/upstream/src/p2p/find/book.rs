@@ -1,4 +1,4 @@
-//! The nodes that are known, shared by the finder, the slots and the file.
+//! The list of discovered nodes. The finder adds nodes to it, the slots take nodes from it, and a file stores it between runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,34 +20,40 @@ use super::node_file;
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
 const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
 
-/// Failures after which a node that was never connected and does not answer discovery is forgotten.
+/// Number of failures after which a node that was never connected and does not answer discovery is removed from the list.
 const HOPELESS: u32 = 3;
 
-/// A node that has not answered for this many seconds counts as one that does not answer discovery.
+/// A node that has not answered for this many seconds counts as a node that does not answer discovery.
 const SILENT_SECONDS: u64 = 600;
 
 /// The nodes that have answered discovery, of this run and, with a folder, of earlier ones.
 pub struct NodeBook {
+    /// The number of the peer-to-peer network.
     network: u64,
+    /// Whether nodes at private and other special addresses are used.
     allow_private: bool,
+    /// The folder of the file; `None` for a list in memory only.
     folder: Option<PathBuf>,
     state: Mutex<BookState>,
+    /// The number of changes so far, by which slots without a node notice new ones.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct BookState {
     nodes: BTreeMap<NodeId, KnownNode>,
+    /// The node of each slot, by the index of the slot.
     in_use: BTreeMap<usize, NodeRecord>,
+    /// Nodes that no slot may take, because they are connected otherwise.
     avoided: BTreeSet<NodeId>,
-    /// Whether the file is older than the book.
+    /// Whether the list has changed since the file was written.
     unsaved: bool,
 }
 
 impl NodeBook {
-    /// The book of a peer-to-peer network. With a folder, what an earlier run kept there is read, and [`Self::save`] writes
-    /// there. A file that cannot be used is reported and replaced. `allow_private` takes nodes at addresses that are not
-    /// reached from everywhere.
+    /// The list of a peer-to-peer network. With a folder, the file of an earlier run is read from there, and [`Self::save`] writes
+    /// it. A file that cannot be used is reported in the log and replaced. With `allow_private`, nodes at private and other
+    /// special addresses are used too.
     #[must_use]
     pub fn open(network: u64, allow_private: bool, folder: Option<&Path>) -> Self {
         let mut state = BookState::default();
@@ -58,7 +64,8 @@ impl NodeBook {
                     for mut known in
                         nodes.into_iter().filter(|known| allowed(known.node.address, allow_private))
                     {
-                        // Under a wrong clock an earlier run noted times to come, with which a node would never leave.
+                        // If the clock was wrong, an earlier run stored times in the future. A node with such a time would never
+                        // be the oldest, and so never be removed from a full list.
                         known.seen = known.seen.min(now);
                         state.insert(known, now);
                     }
@@ -118,12 +125,12 @@ impl NodeBook {
         self.allow_private
     }
 
-    /// A node has answered discovery.
+    /// Notes that a node has answered discovery.
     pub(super) fn found(&self, node: NodeRecord) {
         let now = unix_time();
         let mut state = self.state();
         match state.nodes.get_mut(&node.id) {
-            // A node that moves keeps its record of lies.
+            // Only the address and the time change: a node at a new address keeps its lies.
             Some(known) => {
                 (known.node, known.seen) = (node, now);
                 // The node or this machine was offline, so a connection that failed before may work now.
@@ -136,7 +143,8 @@ impl NodeBook {
         self.changed();
     }
 
-    /// The network's data names this node as a state server. There are few, so they have room beyond the book's limits.
+    /// Adds a node that the network's data names as a state server, a node that sends state chunks. There are few of them, so that
+    /// they may exceed the limits of the list.
     pub(super) fn add_state_server(&self, node: NodeRecord) {
         let mut state = self.state();
         let known = state.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
@@ -149,7 +157,7 @@ impl NodeBook {
         self.state().nodes.get(id).is_some_and(KnownNode::is_state_server)
     }
 
-    /// A node answered discovery this long ago.
+    /// Notes that a node answered discovery this long ago.
     pub(super) fn seen(&self, id: &NodeId, ago: Duration) {
         let mut state = self.state();
         if let Some(known) = state.nodes.get_mut(id) {
@@ -158,17 +166,18 @@ impl NodeBook {
         }
     }
 
-    /// A node no longer answers discovery. It is forgotten if it never was of use. Nodes that were of use stay, because after an
-    /// outage of our own network they still have their addresses.
+    /// Notes that a node no longer answers discovery. A node that never was of use is removed. Nodes that were of use stay,
+    /// because this machine may have been offline.
     pub(super) fn lost(&self, id: &NodeId) {
         self.state().forget(id, |_| true);
     }
 
+    /// Notes that a node was connected and sent this HELLO.
     pub(super) fn connected(&self, id: &NodeId, hello: &Hello) {
         self.change(id, |known| known.connected(hello, unix_time()));
     }
 
-    /// A node stayed connected for a while, and was of use.
+    /// Notes that a node stayed connected for a while and was of use.
     pub(super) fn useful(&self, id: &NodeId) {
         self.change(id, |known| {
             known.reset_failures();
@@ -176,20 +185,21 @@ impl NodeBook {
         });
     }
 
-    /// A node could not be dialled, failed, or was of no use. It is left alone for a while.
+    /// Notes that a node could not be dialled, failed, or was of no use. It is not dialled for a while.
     pub(super) fn failed(&self, id: &NodeId) {
         self.change(id, KnownNode::fail);
         let silent = |known: &KnownNode| known.seen.saturating_add(SILENT_SECONDS) < unix_time();
         self.state().forget(id, |known| known.failures >= HOPELESS && silent(known));
     }
 
-    /// A node said what no honest node says. It is left alone for a day, and so are others at its address.
+    /// Notes that a node sent data that no honest node sends (`what`). The node and others at its address are not dialled for a
+    /// day.
     pub(super) fn caught(&self, id: &NodeId, what: &str) {
         let caught = Misbehaviour { at: unix_time(), what: short(what) };
         self.change(id, |known| known.caught = Some(caught));
     }
 
-    /// Keeps these nodes from the slots.
+    /// Excludes these nodes from the slots.
     pub(super) fn avoid(&self, nodes: &[NodeId]) {
         self.state().avoided.extend(nodes);
     }
@@ -203,18 +213,21 @@ impl NodeBook {
         Some(node)
     }
 
+    /// Notes that a slot has no node any more.
     pub(super) fn release(&self, slot: usize) {
         self.state().in_use.remove(&slot);
         self.changed();
     }
 
+    /// The number of slots that have a node.
     pub(super) fn in_use(&self) -> usize {
         self.state().in_use.len()
     }
 
-    /// Whether the node of this slot should go, because no held node serves state and another node may.
+    /// Whether the node of this slot should be replaced, because no node of any slot serves state and another node may.
     pub(super) fn wants_state(&self, slot: usize) -> bool {
         let state = self.state();
+        // A node that was not connected yet (`None`) may serve state.
         let snap = |node: &NodeRecord| state.nodes.get(&node.id).and_then(|known| known.snap);
         if state.in_use.values().any(|node| snap(node) != Some(false)) || !state.in_use.contains_key(&slot) {
             return false;
@@ -253,8 +266,8 @@ impl Drop for NodeBook {
 }
 
 impl BookState {
-    /// Adds a node, if its network has room. From a full book the node leaves that was seen least lately; a node that was caught
-    /// leaves only after all others, so that its lie is remembered.
+    /// Adds a node, if the list does not have too many nodes of its network. If the list is full, the node that answered longest
+    /// ago is removed first; a node that was caught with a lie is removed only after all others, so that its lie is remembered.
     fn insert(&mut self, known: KnownNode, now: u64) {
         if !self.network_has_room(known.node.address.ip()) {
             return;
@@ -271,7 +284,7 @@ impl BookState {
         self.nodes.insert(known.node.id, known);
     }
 
-    /// Forgets a node that was never connected, is in no slot and was not caught, if there is reason to.
+    /// Removes a node if `reason` says so, unless it was connected once, is in a slot or was caught with a lie.
     fn forget(&mut self, id: &NodeId, reason: impl Fn(&KnownNode) -> bool) {
         let in_use = self.in_use.values().any(|node| node.id == *id);
         let new = |known: &KnownNode| {
@@ -283,6 +296,7 @@ impl BookState {
         }
     }
 
+    /// Whether the list has fewer than [`PER_NETWORK`] nodes of the network of an address.
     fn network_has_room(&self, ip: IpAddr) -> bool {
         let large = |ip| networks(ip).1;
         let same = |known: &&KnownNode| {

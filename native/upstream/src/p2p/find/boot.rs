@@ -1,4 +1,4 @@
-//! Addresses of boot hosts, by DNS.
+//! Boot hosts, which discovery asks first, and the look-up of their addresses by DNS.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// Time after which a host is looked up again, since it may have moved.
 const REPEAT: Duration = Duration::from_secs(3_600);
 
-/// A host that answers discovery. Its node id is learnt from its signature.
+/// A host that answers discovery. Its node id need not be known: the signature of its first datagram shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootHost {
     /// Host name or IP address, without brackets.
@@ -46,7 +46,7 @@ impl FromStr for BootHost {
         let port = port.parse().ok().filter(|port| *port > 0).ok_or(BootHostError)?;
         let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = bracketed.unwrap_or(host);
-        // A node id before the host is for --peer.
+        // `ID@HOST:PORT` is the form of --peer.
         if host.is_empty()
             || host.contains(['@', '/', '[', ']'])
             || (host.contains(':') && bracketed.is_none())
@@ -70,10 +70,10 @@ impl fmt::Display for BootHost {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// DNS has none, or cannot be asked.
+    /// DNS has no address of the host, or cannot be reached.
     #[error(transparent)]
     Failed(#[from] std::io::Error),
-    /// The system said nothing.
+    /// The system did not answer in time.
     #[error("no response within {} s", .0.as_secs())]
     Late(Duration),
 }
@@ -84,8 +84,8 @@ pub async fn addresses_of(boot: &BootHost) -> Result<Vec<SocketAddr>, LookupErro
     Ok(looked.map_err(|_| LookupError::Late(LOOKUP_TIMEOUT))??.take(MAX_ADDRESSES).collect())
 }
 
-/// Looks a host up again and again, and passes the addresses of each look-up on, until the receiver is gone. Which addresses
-/// are allowed is the taker's business.
+/// Looks a host up again and again, and sends the addresses of each look-up to `found`, until the receiver is gone. The receiver
+/// has to check which addresses are allowed.
 pub(super) async fn look_up(boot: BootHost, found: mpsc::Sender<Vec<SocketAddr>>) {
     let mut pause = FIRST_PAUSE;
     loop {

@@ -1,14 +1,13 @@
-//! Which node is dialled next: the rule against eclipse.
+//! Which node is dialled next. The rule prevents an eclipse, in which all nodes of a client belong to one attacker.
 //!
-//! One operator easily has many addresses of one network, and rarely addresses of many networks. So of the nodes that are
-//! held at a time
+//! One operator easily has many addresses of one network, and rarely addresses of many networks. So of the nodes that the slots
+//! use at a time
 //! - no two are in the same /24 (IPv6: /48), ever;
 //! - no two are in the same /16 (IPv6: /32), as long as there is a node elsewhere.
 //!
-//! Among the nodes that remain, while no held node has snapshot service, a state server of the network's data comes first,
-//! then a node with that service; after these, one that did not fail last. The rest is chance, so that no attacker can put
-//! himself first. Private addresses, which are allowed by a flag
-//! only, have no networks.
+//! Among the nodes that these rules allow, while no used node has snapshot service, a state server of the network's data comes
+//! first, then a node with that service; after these, a node that did not fail last. The rest is chance, so that no attacker can
+//! be first by choice. Private addresses, which only a flag allows, have no networks.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
@@ -18,7 +17,7 @@ use rootlight_p2p::discovery::{NodeRecord, is_public, networks};
 use super::known::KnownNode;
 
 /// Whether two addresses are in the same smaller and in the same larger network.
-fn shared(one: IpAddr, other: IpAddr) -> (bool, bool) {
+fn in_same_networks(one: IpAddr, other: IpAddr) -> (bool, bool) {
     // An IPv4 network never equals one of IPv6.
     if !is_public(one) || !is_public(other) || one.is_ipv4() != other.is_ipv4() {
         return (false, false);
@@ -27,13 +26,15 @@ fn shared(one: IpAddr, other: IpAddr) -> (bool, bool) {
     (small == other_small, large == other_large)
 }
 
-/// The node to dial next, beside those that are `in_use`. `all` is the whole book.
+/// The node to dial next, in addition to those that are `in_use`, at the time `now` in seconds since 1970. `all` is the whole
+/// list.
 pub(super) fn choose<'a>(
     all: impl Iterator<Item = &'a KnownNode> + Clone,
     in_use: &[NodeRecord],
     allow: impl Fn(&NodeRecord) -> bool,
     now: u64,
 ) -> Option<NodeRecord> {
+    // Hashes ids with a random key, which gives the nodes a random order.
     let chance = RandomState::new();
     let caught = all.clone().filter(|known| known.is_caught(now)).collect::<Vec<_>>();
     let free = |known: &&KnownNode| {
@@ -44,14 +45,15 @@ pub(super) fn choose<'a>(
             && !in_use.iter().any(|other| {
                 other.id == node.id
                     || other.address == node.address
-                    || shared(other.address.ip(), node.address.ip()).0
+                    || in_same_networks(other.address.ip(), node.address.ip()).0
             })
     };
     let has_state = all
         .clone()
         .any(|known| known.snap == Some(true) && in_use.iter().any(|other| other.id == known.node.id));
+    // The least rank is chosen.
     let rank = |known: &&KnownNode| {
-        let near = in_use.iter().any(|other| shared(other.address.ip(), known.node.address.ip()).1);
+        let near = in_use.iter().any(|other| in_same_networks(other.address.ip(), known.node.address.ip()).1);
         let service = match known.snap {
             _ if has_state => 0,
             Some(false) => 3,
@@ -183,7 +185,7 @@ mod tests {
             let all: Vec<KnownNode> = networks.iter().enumerate().map(at).collect();
             let mut in_use: Vec<NodeRecord> = Vec::new();
             while let Some(node) = choose(all.iter(), &in_use, |_| true, 0) {
-                let near = |one: &NodeRecord, other: &NodeRecord| shared(one.address.ip(), other.address.ip());
+                let near = |one: &NodeRecord, other: &NodeRecord| in_same_networks(one.address.ip(), other.address.ip());
                 prop_assert!(in_use.iter().all(|other| !near(other, &node).0), "two of one /24");
                 let elsewhere = all.iter().any(|known| in_use.iter().all(|other| !near(other, &known.node).1));
                 let apart = in_use.iter().all(|other| !near(other, &node).1);

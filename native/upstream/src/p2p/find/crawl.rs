@@ -1,4 +1,5 @@
-//! A crawl: every node that is found is dialled once and asked what it offers.
+//! A crawl of the peer-to-peer network, for `rootlight crawl` and `rootlight doctor`: every node that discovery finds is dialled
+//! once and asked what it offers.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +21,7 @@ use crate::p2p::link::PeerLink;
 use crate::p2p::{Identity, PeerAddress, PeerError, Reach, node};
 use crate::source_quota::SourceQuota;
 
-/// Most dials at a time.
+/// Most nodes that are dialled at the same time.
 const MAX_DIALS: usize = 8;
 
 /// Least time between two dials.
@@ -29,34 +30,34 @@ const DIAL_INTERVAL: Duration = Duration::from_millis(250);
 /// Longest visit of one node.
 const VISIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a crawl goes on, and as whom.
+/// Settings of a crawl.
 #[derive(Debug, Clone)]
 pub struct CrawlOptions {
     /// Our identity to the nodes.
     pub identity: Arc<Identity>,
-    /// When it ends.
+    /// How long the crawl lasts.
     pub duration: Duration,
 }
 
-/// A node's statements about itself. Nothing proves them.
+/// A node's unproven statements about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitReport {
-    /// Its HELLO.
+    /// The node's HELLO: its client, protocols and id.
     pub hello: Hello,
-    /// Hash of its best block.
+    /// Hash of the node's best block.
     pub best_hash: B256,
-    /// Total difficulty of its best block.
+    /// Total difficulty of the node's best block.
     pub total_difficulty: U256,
-    /// Its snapshot service, if it has one that answers.
+    /// The node's snapshot service, if it has one that answers.
     pub snap: Option<SnapOffer>,
 }
 
 /// The offer of a snapshot server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapOffer {
-    /// Number of its checkpoint's block.
+    /// Number of the block whose state the server offers.
     pub block: u64,
-    /// Bytes of the state at the checkpoint.
+    /// Bytes of the state after this block.
     pub trie_size: u64,
 }
 
@@ -69,7 +70,7 @@ pub struct NodeVisit {
     pub outcome: Result<VisitReport, PeerError>,
 }
 
-/// Dials every node that the finder finds once, 8 at a time and one at each public address, and passes on what they say.
+/// Dials every node that the finder finds once, 8 at a time and one at each public address, and calls `visited` with each result.
 /// Returns the number of nodes that were found.
 pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnMut(NodeVisit)) -> usize {
     let book = finder.book().clone();
@@ -133,7 +134,7 @@ impl PeerHandler for Visitor {
     fn pushed(&self, _: Push<'_>) {}
 }
 
-/// Dials a node once, asks what it offers, and leaves it. Takes 30 s at most.
+/// Dials a node once, asks what it offers, and disconnects. Takes 30 s at most.
 ///
 /// # Errors
 /// The node cannot be dialled, speaks another protocol, or follows another chain.

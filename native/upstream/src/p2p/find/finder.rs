@@ -1,4 +1,5 @@
-//! Discovery over a UDP socket.
+//! Discovery of nodes over a UDP socket. The protocol is the machine `Discovery` of `rootlight-p2p`; this file moves its datagrams,
+//! tells it the time, and adds the nodes that it finds to the list (`NodeBook`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,39 +22,41 @@ use super::boot::{BootHost, look_up};
 use super::state_servers;
 use crate::p2p::{Identity, PeerAddress};
 
-/// Interval between two calls of the machine's clock.
-const TICK: Duration = Duration::from_secs(1);
+/// Interval at which the machine is told the time.
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval between two writes of the file.
-const SAVE: Duration = Duration::from_secs(60);
+/// Interval between two writes of the file of nodes.
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Kept nodes are asked this long before boot hosts are looked up.
-const KEPT_FIRST: Duration = Duration::from_secs(10);
+/// For how long only the stored nodes of an earlier run are asked. Boot hosts are looked up afterwards, if too few of these nodes
+/// answer.
+const STORED_NODES_FIRST: Duration = Duration::from_secs(10);
 
 /// Boot hosts are not looked up while this many nodes answer.
 const ENOUGH_NODES: usize = 16;
 
-/// Pause after the socket failed to read.
+/// Pause after a failed read of the socket, so that the loop does not spin.
 const READ_PAUSE: Duration = Duration::from_millis(100);
 
 /// How nodes are found.
 #[derive(Debug, Clone)]
 pub struct FinderOptions {
-    /// Where the socket is bound.
+    /// The address to which the socket is bound.
     pub bind: SocketAddr,
-    /// Hosts to begin with; none waits for others to ask.
+    /// Hosts that are asked first. Without any, and without stored nodes, the finder only answers others.
     pub boot: Vec<BootHost>,
-    /// Nodes with snapshot service. They come into the book as soon as their names have addresses, and are the first that
+    /// Nodes with snapshot service. They are added to the list as soon as DNS has their addresses, and are the first nodes that
     /// a slot takes for state.
     pub state_servers: Vec<PeerAddress>,
 }
 
-/// Finds nodes and answers those who look for some, until the value is dropped. What is found is in the book.
+/// Finds nodes and answers the requests of others, until the value is dropped. The nodes are in [`Self::book`].
 pub struct Finder {
     book: Arc<NodeBook>,
     boot: BootAnswers,
+    /// The task of the [`Driver`].
     driving: JoinHandle<()>,
-    // Ends with the value.
+    // The look-ups of state servers, which end when the value is dropped.
     _state_servers: JoinSet<()>,
 }
 
@@ -70,8 +73,9 @@ impl Finder {
         Self::start(identity.key().clone(), options, book).await
     }
 
-    /// Starts to look for nodes under a new key. Nodes know a key by its port, and do not answer it at another one; a
-    /// program that no node dials needs neither to be the same for long. Must be called inside a runtime.
+    /// Starts to look for nodes with a new key. A node remembers the port of each key, and does not answer the key at another port.
+    /// A program that no node dials need not keep its key or its port, so that it takes a new key at each start. Must be called
+    /// inside a runtime.
     ///
     /// # Errors
     /// As of [`Self::serve`].
@@ -104,8 +108,9 @@ impl Finder {
             started: Instant::now(),
             seeks,
         };
-        let driving =
-            tokio::spawn(driver.run(options.boot, if kept > 0 { KEPT_FIRST } else { Duration::ZERO }));
+        let driving = tokio::spawn(
+            driver.run(options.boot, if kept > 0 { STORED_NODES_FIRST } else { Duration::ZERO }),
+        );
         let state_servers = state_servers::look_up_all(options.state_servers, &book);
         Ok(Self { book, boot: answers, driving, _state_servers: state_servers })
     }
@@ -129,6 +134,7 @@ impl Drop for Finder {
     }
 }
 
+/// Moves data between the socket, the machine and the list of nodes.
 struct Driver {
     socket: UdpSocket,
     machine: Discovery,
@@ -140,15 +146,16 @@ struct Driver {
 }
 
 impl Driver {
+    /// Runs for ever. Boot hosts are looked up after `first`, unless enough nodes answer.
     async fn run(mut self, boot: Vec<BootHost>, first: Duration) {
         let (found, mut addresses) = mpsc::channel(16);
-        // Ends with the driver.
+        // The look-ups end when this future is dropped.
         let mut looking = JoinSet::new();
         let mut boot = Some((boot, found));
-        let mut ticks = interval(TICK);
+        let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut saves = interval(SAVE);
-        // One byte more shows that a datagram is too long.
+        let mut saves = interval(SAVE_INTERVAL);
+        // With one byte more than the longest datagram, the machine notices a datagram that is too long.
         let mut buffer = vec![0; DATAGRAM_MAX + 1];
         loop {
             tokio::select! {
@@ -171,14 +178,14 @@ impl Driver {
                 Some(addresses) = addresses.recv() => self.add_boot_host(addresses),
                 _ = saves.tick() => self.keep(),
             }
-            self.put_out().await;
+            self.handle_outputs().await;
         }
     }
 
     fn add_boot_host(&mut self, addresses: Vec<SocketAddr>) {
         for address in addresses {
             if self.machine.add_boot_address(address) {
-                self.boots().entry(canonical(address)).or_default();
+                self.boot_answers().entry(canonical(address)).or_default();
                 debug!("discovery: boot host at {address}");
                 self.machine.tick(self.now());
             }
@@ -189,6 +196,7 @@ impl Driver {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Gives a datagram to the machine.
     fn take(&mut self, from: SocketAddr, datagram: &[u8]) {
         let now = self.now();
         match self.machine.receive(from, datagram, now) {
@@ -197,24 +205,24 @@ impl Driver {
         }
     }
 
-    fn boots(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, bool>> {
+    fn boot_answers(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, bool>> {
         self.boot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a boot host has answered, for a datagram that the machine has taken.
+    /// Notes that a boot host has answered, if a datagram that the machine has accepted is its PONG.
     fn note_boot_host(&self, from: SocketAddr, datagram: &[u8]) {
-        if let Some(answered) = self.boots().get_mut(&canonical(from)).filter(|answered| !**answered) {
+        if let Some(answered) = self.boot_answers().get_mut(&canonical(from)).filter(|answered| !**answered) {
             let taken = Datagram::decode(datagram).map(|datagram| datagram.packet);
             *answered = matches!(taken, Ok(Packet::Pong { .. }));
         }
     }
 
-    /// Sends what is to be sent, and notes what was found.
-    async fn put_out(&mut self) {
+    /// Sends the machine's datagrams, and notes the nodes that it found or lost.
+    async fn handle_outputs(&mut self) {
         while let Some(output) = self.machine.next_output() {
             match output {
                 Output::Send { to, bytes } => {
-                    // A datagram that does not leave is one that is lost.
+                    // The protocol expects lost datagrams, so that one that could not be sent is no error.
                     if let Err(error) = self.socket.send_to(&bytes, to).await {
                         trace!("discovery: nothing sent to {to}: {error}");
                     }
@@ -230,7 +238,7 @@ impl Driver {
 
     /// Notes which nodes still answer, and writes the file.
     fn keep(&self) {
-        if self.seeks && self.machine.nodes().next().is_none() && self.started.elapsed() >= SAVE {
+        if self.seeks && self.machine.nodes().next().is_none() && self.started.elapsed() >= SAVE_INTERVAL {
             warn!("discovery: no node answers; UDP may be blocked, or the boot hosts cannot be reached");
         }
         for (node, ago) in self.machine.answered(self.now()) {

@@ -1,4 +1,4 @@
-//! A discovered node, with its failures and lies.
+//! A discovered node, with its failures and lies, in memory and as the file stores it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use crate::p2p::PeerAddress;
 
-/// Most nodes that are known at a time.
+/// Most nodes in the list. A client uses a few; the others are choice for later.
 pub(super) const MAX_NODES: usize = 512;
 
-/// How long a node that was caught with a lie is left alone, in seconds: a day.
+/// How long a node that was caught with a lie is not dialled, in seconds: a day.
 pub(super) const CAUGHT_SECONDS: u64 = 86_400;
 
-/// Longest text that is kept of what a node was caught with, and of its client's name, in characters.
+/// Longest text about a lie, and longest name of a node's client, that is stored, in characters.
 pub(super) const MAX_TEXT: usize = 256;
 
 /// Pause after a node failed; it doubles with each further failure up to [`LONGEST_PAUSE`].
@@ -41,18 +41,19 @@ pub struct Misbehaviour {
 pub struct KnownNode {
     /// Id and address.
     pub node: NodeRecord,
-    /// When it answered last, in seconds since 1970; 0 if it did not in this run or the one before.
+    /// When the node answered last, in seconds since 1970; 0 for a state server that has never answered.
     pub seen: u64,
-    /// The name of its client; empty until it was connected.
+    /// The name of the node's client; empty until the node was connected.
     pub client: String,
-    /// Whether it serves state chunks; `None` until it was connected.
+    /// Whether the node serves state chunks; `None` until the node was connected.
     pub snap: Option<bool>,
-    /// The latest lie, if it was caught with one.
+    /// The latest lie, if the node was caught with one.
     pub caught: Option<Misbehaviour>,
-    /// Failures since it was of use last.
+    /// Failures since the node was last of use.
     pub failures: u32,
-    /// Whether the network's data names it as a state server.
+    /// Whether the network's data names the node as a state server.
     pub(super) is_state_server: bool,
+    /// The time of the latest failure since the node was last of use.
     pub(super) failed_at: Option<Instant>,
 }
 
@@ -70,24 +71,24 @@ impl KnownNode {
         }
     }
 
-    /// Where to dial it.
+    /// The address at which the node is dialled.
     pub fn address(&self) -> PeerAddress {
         peer_address(&self.node)
     }
 
-    /// Whether the network's data names it as a state server. Such a node need not have answered discovery.
+    /// Whether the network's data names the node as a state server. Such a node need not have answered discovery.
     pub const fn is_state_server(&self) -> bool {
         self.is_state_server
     }
 
-    /// Whether it is left alone because of a lie.
+    /// Whether the node is not dialled because of a lie, at the time `now` in seconds since 1970.
     pub fn is_caught(&self, now: u64) -> bool {
-        // A lie that lies more than the whole time ahead was noted under a wrong clock, and is forgotten too.
+        // `abs_diff`: a lie whose time is more than a day in the future was noted by a wrong clock, and does not count either.
         self.caught.as_ref().is_some_and(|caught| now.abs_diff(caught.at) < CAUGHT_SECONDS)
     }
 
-    /// Whether it failed so lately that it is not tried now. `needed` is for a client that has no node at all: after an
-    /// outage of its own network, it does not wait for pauses of an hour.
+    /// Whether the node failed so recently that it is not dialled now. `needed` is true for a client that has no node at all: then
+    /// all pauses are the shortest, so that the client does not wait for an hour after an outage of its own network.
     pub(super) fn is_backing_off(&self, needed: bool) -> bool {
         let doublings = if needed { 0 } else { self.failures.saturating_sub(1).min(10) };
         let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
@@ -109,15 +110,15 @@ impl KnownNode {
         (self.snap, self.seen) = (Some(hello.serves_snap()), now);
     }
 
-    /// Whether another address probably has the same owner. Nothing is said of private addresses: in a network of one's
-    /// own, one machine runs many nodes.
+    /// Whether another address probably has the same owner. `false` for private addresses: in a private network, one machine runs
+    /// many nodes.
     pub(super) fn shares_owner(&self, other: &SocketAddr) -> bool {
         let own = self.node.address.ip();
         is_public(own) && is_public(other.ip()) && one_owner(own) == one_owner(other.ip())
     }
 }
 
-/// The first characters of a text, without those that are not seen.
+/// The first characters of a text, without those that a reader cannot see.
 pub(super) fn short(text: &str) -> String {
     text.chars().filter(|c| !is_unseen(*c)).take(MAX_TEXT).collect()
 }
@@ -130,7 +131,7 @@ pub(super) fn peer_address(node: &NodeRecord) -> PeerAddress {
     PeerAddress { id: node.id, host, port: node.address.port() }
 }
 
-/// The form in a file.
+/// A node as the file stores it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredNode {
     id: String,
@@ -158,7 +159,7 @@ impl From<&KnownNode> for StoredNode {
 }
 
 impl StoredNode {
-    /// The node, if the id is one; texts are cut.
+    /// The node, if its id is valid. Long texts are cut.
     pub(super) fn known(self) -> Option<KnownNode> {
         let id: NodeId = self.id.parse().ok()?;
         let address = rootlight_p2p::discovery::canonical(self.address);

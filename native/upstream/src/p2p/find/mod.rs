@@ -1,12 +1,13 @@
-//! Peers that the operator did not name: discovered over UDP, remembered, chosen, and replaced.
+//! Peers that the operator did not name: they are discovered over UDP, stored, chosen for a slot, and replaced when they are of no
+//! use.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `finder`, `boot`, `state_servers` | discovery over a socket; addresses of boot hosts and of state servers |
-//! | `book`, `known`, `node_file` | the nodes that answered, what is known of each, and the file they are kept in |
+//! | `book`, `known`, `node_file` | the list of nodes that answered, the record of each, and the file of the list |
 //! | `choose` | which node is dialled next |
-//! | `slots`, `slot_context` | a fixed number of upstreams that take one node after another; their settings |
-//! | `crawl` | one dial to every node that is found |
+//! | `slots`, `slot_context` | a fixed number of upstreams, each of which uses one node after another; their settings |
+//! | `crawl` | dials every node that is found once |
 
 mod book;
 mod boot;

@@ -1,4 +1,4 @@
-//! The file of known nodes in a data folder.
+//! The file of discovered nodes in a data folder.
 
 use std::path::Path;
 use std::{fs, io};
@@ -11,12 +11,13 @@ use super::known::{KnownNode, MAX_NODES, StoredNode};
 /// Name of the file.
 pub const FILE: &str = "nodes.json";
 
-/// Version of the form.
+/// Version of the file's format.
 const VERSION: u64 = 1;
 
 /// Longest file that is read, in bytes. The file of a full `NodeBook` is shorter.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The contents of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct NodeFile {
     version: u64,
@@ -25,7 +26,7 @@ struct NodeFile {
     nodes: Vec<StoredNode>,
 }
 
-/// Reads the nodes of a peer-to-peer network that are kept in a folder; no file has none.
+/// Reads the nodes of a peer-to-peer network that are stored in a folder; none if there is no file.
 ///
 /// # Errors
 /// The file cannot be read, is damaged, or has nodes of another network.
@@ -34,19 +35,20 @@ pub fn read_node_file(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>>
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         bytes => bytes?,
     };
-    let kept: NodeFile = serde_json::from_slice(&bytes)?;
-    if (kept.version, kept.network) != (VERSION, network) {
+    let stored: NodeFile = serde_json::from_slice(&bytes)?;
+    if (stored.version, stored.network) != (VERSION, network) {
         return Err(io::Error::other("its nodes are of another network, or its form is of another version"));
     }
-    Ok(kept.nodes.into_iter().filter_map(StoredNode::known).take(MAX_NODES).collect())
+    Ok(stored.nodes.into_iter().filter_map(StoredNode::known).take(MAX_NODES).collect())
 }
 
+/// The text of the file.
 pub(super) fn text<'a>(network: u64, nodes: impl Iterator<Item = &'a KnownNode>) -> Option<String> {
-    let kept = NodeFile { version: VERSION, network, nodes: nodes.map(StoredNode::from).collect() };
-    serde_json::to_string_pretty(&kept).ok()
+    let stored = NodeFile { version: VERSION, network, nodes: nodes.map(StoredNode::from).collect() };
+    serde_json::to_string_pretty(&stored).ok()
 }
 
-/// Writes the file: it is complete, or what it was before.
+/// Writes the file as a whole. After an error the file is the same as before.
 pub(super) fn write(folder: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     files::write(&folder.join(FILE), text.as_bytes())

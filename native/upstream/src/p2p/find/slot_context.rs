@@ -1,4 +1,4 @@
-//! The node book and the settings that the slots of a light client share.
+//! The list of nodes and the settings that the slots of a light client share.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ pub struct SlotOptions {
     pub count: usize,
     /// Our identity to the nodes.
     pub identity: Arc<Identity>,
-    /// Nodes that are connected otherwise: a node admits one connection of each key.
+    /// Nodes that no slot takes, because they are connected otherwise: a node admits one connection of each key.
     pub avoid: Vec<NodeId>,
-    /// The chain.
+    /// The network whose chain the nodes serve.
     pub network: Arc<Network>,
-    /// Nodes of states, shared with other peers.
+    /// Proven trie nodes, shared with other peers.
     pub nodes: Arc<StateNodes>,
 }
 
-/// The node book and the settings of all slots. The finder lives as long as one of them.
+/// The list of nodes and the settings of all slots. The finder runs until the last slot is dropped.
 pub(super) struct SlotContext {
     pub(super) book: Arc<NodeBook>,
     options: SlotOptions,
@@ -37,7 +37,7 @@ impl SlotContext {
         Self { book: finder.book().clone(), options, _finder: finder }
     }
 
-    /// Starts to dial a node.
+    /// Makes the upstream of a node, and starts to dial the node.
     pub(super) fn upstream(&self, node: &NodeRecord) -> PeerUpstream {
         let SlotOptions { identity, network, nodes, .. } = &self.options;
         let reach = Reach::Found { private: self.book.allows_private() };

@@ -1,4 +1,5 @@
-//! Slots of a light client. A slot is an upstream that holds one found node at a time.
+//! Slots of a light client. A slot is an upstream that sends its requests to one discovered node at a time, and takes another node
+//! from the list when the present one is of no use or has lied.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,19 +21,19 @@ use crate::p2p::PeerUpstream;
 use crate::p2p::link::PeerLink;
 use crate::{CurrentSource, Dismissal, ReservedResults, SharedUpstream, Upstream, UpstreamError};
 
-/// How long a request waits for the first node of all.
+/// How long a request waits for a node at the start, while no slot has one.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// A slot looks for a node at least this often.
-const LOOK: Duration = Duration::from_secs(1);
+/// Longest time between two searches of an empty slot for a node.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why no node can be asked, and what to do.
+/// The error of requests to a slot without a node.
 const NO_NODE: &str = "no node of the network was found: `rootlight doctor` says why";
 
-/// Interval between two checks whether the node is still of use.
-const CHECK: Duration = Duration::from_secs(5);
+/// Interval between two checks whether the present node is still of use.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Number of checks after which a node that announces blocks is remembered as useful.
+/// Number of checks (a minute) after which a node that announces blocks is noted as useful.
 const USEFUL_CHECKS: u32 = 12;
 
 /// Starts slots that take nodes from the finder's book; must be called inside a runtime.
@@ -44,55 +45,62 @@ pub fn start_slots(finder: Finder, options: SlotOptions) -> Vec<SharedUpstream> 
     (0..count).map(|index| Arc::new(PeerSlot::start(index, context.clone())) as SharedUpstream).collect()
 }
 
-/// An upstream that asks one found node, and another one when that is of no use.
+/// An upstream that sends its requests to one discovered node, and to another one when the first is of no use.
 pub struct PeerSlot {
     slot: Arc<SlotState>,
     task: JoinHandle<()>,
 }
 
-/// State that the slot shares with the task that fills it.
+/// State that the slot shares with the task that fills it ([`run_slot`]).
 struct SlotState {
+    /// The index of the slot among those of the client.
     index: usize,
     name: String,
     context: Arc<SlotContext>,
-    state: Mutex<TurnState>,
+    content: Mutex<SlotContent>,
+    /// Tells the task why the client dismissed the present node.
     dismissals: mpsc::Sender<Dismissal>,
+    /// Signals that a node fills the slot.
     filled: Notify,
 }
 
+/// The node of a slot.
 #[derive(Default)]
-struct TurnState {
-    turn: u64,
+struct SlotContent {
+    /// [`CurrentSource::number`]: grows whenever a node fills the slot or leaves it.
+    number: u64,
+    /// The present node; `None` while the slot is empty.
     current: Option<Arc<SlotNode>>,
 }
 
+/// A node of the list, and the upstream that dials it.
 struct SlotNode {
     node: NodeRecord,
     upstream: PeerUpstream,
 }
 
-impl TurnState {
-    /// Ends the turn of the present node, if there is one.
-    fn leave(&mut self) -> bool {
-        let left = self.current.take().is_some();
-        self.turn = self.turn.saturating_add(left.into());
-        left
+impl SlotContent {
+    /// Removes the present node. Returns whether there was one.
+    fn vacate(&mut self) -> bool {
+        let was_filled = self.current.take().is_some();
+        self.number = self.number.saturating_add(was_filled.into());
+        was_filled
     }
 }
 
 impl PeerSlot {
-    /// A slot that is filled by a task, which ends with the value.
+    /// Makes an empty slot, and starts the task that fills it, which ends when the slot is dropped.
     pub(super) fn start(index: usize, context: Arc<SlotContext>) -> Self {
         let (dismissals, dismissed) = mpsc::channel(1);
         let slot = Arc::new(SlotState {
             index,
             name: format!("peer {}", index.saturating_add(1)),
             context,
-            state: Mutex::default(),
+            content: Mutex::default(),
             dismissals,
             filled: Notify::new(),
         });
-        let task = tokio::spawn(fill(slot.clone(), dismissed));
+        let task = tokio::spawn(run_slot(slot.clone(), dismissed));
         Self { slot, task }
     }
 }
@@ -105,15 +113,15 @@ impl Drop for PeerSlot {
 }
 
 impl SlotState {
-    fn state(&self) -> MutexGuard<'_, TurnState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn content(&self) -> MutexGuard<'_, SlotContent> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn current(&self) -> Option<Arc<SlotNode>> {
-        self.state().current.clone()
+        self.content().current.clone()
     }
 
-    /// The node to ask. At the start, before any slot has one, it is waited for.
+    /// The present node. At the start, while no slot has a node, waits for it for [`PATIENCE`].
     async fn node(&self) -> Option<Arc<SlotNode>> {
         let wait = async {
             loop {
@@ -124,61 +132,64 @@ impl SlotState {
                 if self.context.book.in_use() > 0 {
                     return None;
                 }
-                tokio::select! { () = filled => {} () = sleep(LOOK) => {} }
+                tokio::select! { () = filled => {} () = sleep(LOOK_INTERVAL) => {} }
             }
         };
         timeout(PATIENCE, wait).await.ok().flatten()
     }
 
+    /// Fills the slot with a node.
     fn put(&self, current: Arc<SlotNode>) {
-        let mut state = self.state();
-        (state.turn, state.current) = (state.turn.saturating_add(1), Some(current));
-        drop(state);
+        let mut content = self.content();
+        (content.number, content.current) = (content.number.saturating_add(1), Some(current));
+        drop(content);
         self.filled.notify_waiters();
     }
 
-    /// Ends a turn for a reason, unless it is over.
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        let mut state = self.state();
-        if state.turn == turn && state.leave() {
-            // There is room: a turn ends once, and the task takes the reason before the next begins.
+    /// Removes the node that fills the slot under this number, if it still does, and tells the task the reason.
+    fn dismiss(&self, number: u64, reason: Dismissal) {
+        let mut content = self.content();
+        if content.number == number && content.vacate() {
+            // The channel of one reason is empty: a node is removed once, and the task takes the reason before the next node.
             let _ = self.dismissals.try_send(reason);
         }
     }
 
-    /// Ends the present turn, if it was not dismissed.
+    /// Removes the present node, if it was not dismissed.
     fn empty(&self) {
-        self.state().leave();
+        self.content().vacate();
     }
 }
 
-/// Takes one node after another.
-async fn fill(slot: Arc<SlotState>, mut dismissed: mpsc::Receiver<Dismissal>) {
+/// Fills a slot with one node after another.
+async fn run_slot(slot: Arc<SlotState>, mut dismissed: mpsc::Receiver<Dismissal>) {
     let book = slot.context.book.clone();
     let mut changes = book.changes();
     loop {
         changes.mark_unchanged();
         let Some(node) = book.take(slot.index) else {
-            tokio::select! { _ = changes.changed() => {} () = sleep(LOOK) => {} }
+            tokio::select! { _ = changes.changed() => {} () = sleep(LOOK_INTERVAL) => {} }
             continue;
         };
         let current = Arc::new(SlotNode { node, upstream: slot.context.upstream(&node) });
         debug!("{}: dialling {}", slot.name, peer_address(&node));
-        // A found node has answered lately. A state server may not answer at all, so requests do not wait for its connection.
+        // A discovered node has answered recently, so that requests may wait for its connection. A state server may not answer at
+        // all, so that it fills the slot only once it is connected.
         if !book.is_state_server(&node.id) {
             slot.put(current.clone());
         }
-        let reason = hold(&slot, &current, &mut dismissed).await;
+        let reason = use_node(&slot, &current, &mut dismissed).await;
         slot.empty();
-        // A dismissal at the same moment says more.
+        // A dismissal that came at the same time is the better reason, because it may be a lie.
         let reason = dismissed.try_recv().unwrap_or(reason);
-        settle(&slot, &node, reason);
+        note_dismissal(&slot, &node, reason);
         book.release(slot.index);
     }
 }
 
-/// Waits until the node has to go. A node that does not fill the slot yet fills it once it is connected.
-async fn hold(
+/// Waits until the node has to be replaced, and returns the reason. A node that does not fill the slot yet fills it once it is
+/// connected.
+async fn use_node(
     slot: &SlotState,
     current: &Arc<SlotNode>,
     dismissed: &mut mpsc::Receiver<Dismissal>,
@@ -194,7 +205,7 @@ async fn hold(
     };
     let is_replaced = async {
         for checks in 1u32.. {
-            sleep(CHECK).await;
+            sleep(CHECK_INTERVAL).await;
             // Only one slot at a time looks for snapshot service.
             if slot.index == 0 && book.wants_state(slot.index) {
                 break;
@@ -211,8 +222,8 @@ async fn hold(
     }
 }
 
-/// Notes why a node had to go.
-fn settle(slot: &SlotState, node: &NodeRecord, reason: Dismissal) {
+/// Notes in the list of nodes why a node was replaced.
+fn note_dismissal(slot: &SlotState, node: &NodeRecord, reason: Dismissal) {
     let (book, address) = (&slot.context.book, peer_address(node));
     match reason {
         Dismissal::Lied(what) => {
@@ -248,16 +259,16 @@ impl Upstream for PeerSlot {
     }
 
     fn current_source(&self) -> Option<CurrentSource> {
-        let state = self.slot.state();
-        let name = state.current.as_ref().map_or_else(
+        let content = self.slot.content();
+        let name = content.current.as_ref().map_or_else(
             || format!("{} (vacant)", self.slot.name),
             |current| current.upstream.name().to_owned(),
         );
-        Some(CurrentSource { number: state.turn, name, vacant: state.current.is_none() })
+        Some(CurrentSource { number: content.number, name, vacant: content.current.is_none() })
     }
 
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
-        self.slot.dismiss(turn, reason);
+    fn dismiss(&self, number: u64, reason: Dismissal) {
+        self.slot.dismiss(number, reason);
     }
 
     fn heads(&self) -> Option<Arc<Notify>> {

@@ -1,4 +1,5 @@
-//! Addresses of state servers, by DNS.
+//! State servers: nodes with snapshot service that the network's data names, because few nodes have that service. This file looks
+//! up their addresses by DNS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use super::book::NodeBook;
 use super::boot::{BootHost, look_up};
 use crate::p2p::PeerAddress;
 
-/// Looks all servers up at the same time, and notes them in the book, until the value is dropped.
+/// Looks all servers up at the same time, again and again, and adds them to the list of nodes, until the returned value is
+/// dropped.
 pub(super) fn look_up_all(servers: Vec<PeerAddress>, book: &Arc<NodeBook>) -> JoinSet<()> {
     let mut looking = JoinSet::new();
     for server in servers {
