@@ -1,7 +1,6 @@
 //! Scheduling of long runs of handlers; brief messages do not queue. Each connection has its own queue, and a free permit goes to
 //! the next connection of the next address or API key. Within an address its programs take turns with all pages of other
-//! origins, then these pages with each other, then single calls with batches, then connections. So a connection that sends
-//! fifty messages at once gets as many turns as one that sends a single message.
+//! origins, then these pages with each other, then single calls with batches: fifty messages at once get as many turns as one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -16,15 +15,13 @@ use tokio::time::Instant;
 use crate::caller_id::CallerId;
 use crate::priority;
 
-/// A run adds its duration times this factor to the debt of its connection. Debt decreases by a second each second, so that a
-/// connection which runs for a quarter of the time or more stays in debt.
+/// A run adds its duration times this factor to the debt of its connection. Debt decreases by a second each second.
 const DEBT_FACTOR: u32 = 4;
 
 /// The largest debt of a fresh connection, in time: that of a run of a quarter of a second.
 const FREE_DEBT: Duration = Duration::from_secs(1);
 
-/// The largest number of connections whose debt is stored: as many as a server has by default. Beyond it all debts are
-/// cleared, which bounds memory.
+/// The largest number of connections whose debt is stored. Beyond it all debts are cleared, which bounds memory.
 const MAX_DEBTORS: usize = 4_096;
 
 /// Whether a message is one call or a batch.
@@ -49,12 +46,10 @@ impl Size {
 pub struct RunQueue {
     state: Mutex<RunState>,
     /// Number of permits for fresh connections, those with little debt. A connection has at most one of them, an address all but
-    /// one, and the pages of other origins of an address all but two, so that another caller gets one at once. With fewer
-    /// than three, such pages get none.
+    /// one, and the pages of other origins of an address all but two, so that another caller gets one at once.
     fresh: usize,
-    /// Number of permits for connections that are not fresh, which are called busy. All permits together are slightly more than
-    /// the processors, so that waits are short, and few enough to bound the memory of runs, which is some tens of MiB each
-    /// at worst.
+    /// Number of permits for the other, busy connections. All permits together are slightly more than the processors, so that
+    /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
     busy: usize,
 }
 
@@ -68,8 +63,7 @@ struct RunState {
     holders: BTreeSet<CallerId>,
 }
 
-/// One kind of permits: the number taken, and the queue of the waiting runs. The levels of the queue are the address, whether
-/// the caller is a page of another origin, the page, the size of the message and the connection.
+/// One kind of permits: the number taken, and the waiting runs by address, whether they are of pages, page, size and connection.
 #[derive(Debug, Default)]
 struct PermitPool {
     taken: usize,
@@ -79,12 +73,10 @@ struct PermitPool {
 /// The runs that wait, by page, size and connection.
 type WaitingByPage = RoundRobin<u128, RoundRobin<Size, WaitingRuns>>;
 
-/// The runs that wait, by connection, and for each connection in the order in which they came. A run gets its permit through
-/// the sender.
+/// The runs that wait, by connection, oldest first. A run gets its permit through the sender.
 type WaitingRuns = RoundRobin<u64, VecDeque<oneshot::Sender<RunPermit>>>;
 
-/// A queue with an entry for each key, and the key that was served last. The next key in order is served next, and after the
-/// greatest key the smallest.
+/// A queue with an entry for each key, and the key that was served last; the next key in order is served next.
 #[derive(Debug)]
 pub struct RoundRobin<K, V> {
     waiting: BTreeMap<K, V>,
@@ -98,8 +90,7 @@ pub struct RunPermit {
     caller: CallerId,
     is_fresh: bool,
     since: Instant,
-    /// Whether the permit counts as taken. If the waiting run was cancelled, the permit goes to another run, and dropping it must
-    /// not free it again.
+    /// Whether dropping the permit frees it: not if the waiting run was cancelled, because another run gets the permit then.
     counted: bool,
 }
 
@@ -117,8 +108,7 @@ impl RunQueue {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
     }
 
-    /// The permits for work that cannot pause for other threads (`Pauses::pause`): one less than this machine has processors,
-    /// from one to four. All connections share them alike, whether fresh or not.
+    /// The permits for work that cannot pause for other threads (`Pauses::pause`): processors less one, from one to four.
     pub fn without_pauses() -> Arc<Self> {
         let processors = priority::processors();
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
@@ -146,7 +136,7 @@ impl RunQueue {
                 let mut state = self.state();
                 let state = &mut *state;
                 let is_fresh = is_fresh(&state.debt_free_at, &state.holders, caller, Instant::now())
-                    && may_hold_more(&state.holders, caller, self.fresh);
+                    && may_hold(&state.holders, caller, self.fresh);
                 let (pool, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if pool.taken < most {
@@ -189,7 +179,6 @@ impl RunQueue {
                     pool.taken += 1;
                     if is_fresh {
                         state.holders.insert(next);
-                        // The connection has its one permit now. Its other runs must wait for the permits of busy connections.
                         state.fresh.dismiss(next);
                     }
                     return;
@@ -200,19 +189,16 @@ impl RunQueue {
 }
 
 impl RunState {
-    /// Takes the next run for a free fresh permit (of `fresh` in all): one that waits for such a permit, or else one of a fresh
-    /// connection that waits with busy ones because its address held as many fresh permits as it may. Addresses that still
-    /// hold as many are skipped.
+    /// Takes the next run for a free fresh permit (of `fresh`): one that waits for such a permit, or else one of a fresh connection
+    /// that waits with busy ones because its address had as many fresh permits as it may. Addresses that still have are skipped.
     fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let Self { fresh: pool, busy, debt_free_at, holders } = self;
         let (now, debt_free_at, holders) = (Instant::now(), &*debt_free_at, &*holders);
-        let next = pool.next(|caller| may_hold_more(holders, caller, fresh));
-        let may =
-            |caller| is_fresh(debt_free_at, holders, caller, now) && may_hold_more(holders, caller, fresh);
+        let next = pool.next(|caller| may_hold(holders, caller, fresh));
+        let may = |caller| is_fresh(debt_free_at, holders, caller, now) && may_hold(holders, caller, fresh);
         next.or_else(|| busy.next(may))
     }
 
-    /// Adds a run that has ended to the debt of its connection.
     fn note_run(&mut self, caller: CallerId, is_fresh: bool, ran: Duration) {
         if is_fresh {
             self.holders.remove(&caller);
@@ -227,9 +213,8 @@ impl RunState {
     }
 }
 
-// In the methods below, `sides` are the two halves of an address: its programs and its pages of other origins.
+// `sides` are those of an address: its programs, and its pages of other origins.
 impl PermitPool {
-    /// Queues a run, which gets its permit through `sender`.
     fn wait(&mut self, caller: CallerId, size: Size, sender: oneshot::Sender<RunPermit>) {
         let pages = self.queue.of(caller.address).of(caller.page != 0);
         pages.of(caller.page).of(size).of(caller.connection).push_back(sender);
@@ -333,13 +318,9 @@ fn is_fresh(
     debt <= FREE_DEBT && !holders.contains(&caller)
 }
 
-/// Whether the address of a connection may hold a further permit of the `fresh` ones, and its pages of other origins too if the
-/// connection is one of a page ([`RunQueue::fresh`]).
-fn may_hold_more(
-    holders: &BTreeSet<CallerId>,
-    CallerId { address, page, .. }: CallerId,
-    fresh: usize,
-) -> bool {
+/// Whether the address of a caller, and its pages if the caller is one, may have a further fresh permit ([`RunQueue::fresh`]).
+fn may_hold(holders: &BTreeSet<CallerId>, caller: CallerId, fresh: usize) -> bool {
+    let CallerId { address, page, .. } = caller;
     // The number of permits of the connections with a page from `first` to `last`.
     let permits = |first: u128, last: u128| {
         let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| CallerId {

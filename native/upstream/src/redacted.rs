@@ -1,4 +1,5 @@
-//! Upstreams whose error texts are for the operator only: neither other callers nor pages of other origins read them.
+//! Upstreams whose error texts only the operator may read: such a text may name machines and accounts of the operator. Other callers
+//! and pages of other origins get a fixed text instead, and the log has the error.
 
 use std::sync::Arc;
 
@@ -8,18 +9,18 @@ use tracing::info;
 
 use super::{ReservedResults, SharedUpstream, Upstream, UpstreamResult, asker};
 
-/// The text that callers read in place of an upstream's error, which may name machines and accounts of the operator.
-const INSTEAD: &str = "the server's log has the reason";
+/// The text that callers get instead of the text of an upstream.
+const REDACTED_TEXT: &str = "the server's log has the reason";
 
-/// An upstream whose error texts go to the log. Only the refusal of a transaction reaches its sender.
+/// An upstream whose error texts go to the log. Only the refusal of a transaction is returned to its sender.
 struct RedactedUpstream {
     upstream: SharedUpstream,
-    /// Whether all callers and probes are others than the operator.
+    /// Whether no caller and no probe is the operator's: the server is a service for others.
     is_public: bool,
 }
 
-/// Wraps an upstream so that pages of other origins do not read its error texts. In a service `for_others`, no caller and no
-/// probe reads them.
+/// Wraps an upstream so that pages of other origins do not get its error texts. In a service `for_others`, no caller and no probe
+/// gets them.
 pub fn redacted(upstream: SharedUpstream, for_others: bool) -> SharedUpstream {
     Arc::new(RedactedUpstream { upstream, is_public: for_others })
 }
@@ -30,7 +31,8 @@ impl RedactedUpstream {
         !self.is_public && asker().is_none_or(|asker| asker.page == 0)
     }
 
-    /// Conceals the texts of all errors but those of `refusals`: the refusal of a transaction is its answer.
+    /// Replaces the texts of all errors, except where `refusals` is true: the error of a sent transaction is the answer that its
+    /// sender needs.
     fn redact_results(&self, results: &mut [UpstreamResult], refusals: &[bool]) {
         for (result, is_refusal) in results.iter_mut().zip(refusals) {
             let Err(error) = result else { continue };
@@ -39,7 +41,7 @@ impl RedactedUpstream {
             }
             let full = error.to_string();
             if let Some(text) = error.foreign_text() {
-                INSTEAD.clone_into(text);
+                REDACTED_TEXT.clone_into(text);
                 info!(upstream = self.upstream.name(), error = %full, "a request to an upstream failed");
             }
         }
@@ -104,9 +106,9 @@ mod tests {
         let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
         assert_eq!(texts.len(), methods.len());
         for text in &texts[..3] {
-            assert!(text.ends_with(INSTEAD), "{text}");
+            assert!(text.ends_with(REDACTED_TEXT), "{text}");
         }
-        assert_eq!(texts[0], format!("upstream error -32000: {INSTEAD}"), "the code stays");
+        assert_eq!(texts[0], format!("upstream error -32000: {REDACTED_TEXT}"), "the code stays");
         assert_eq!(texts[3], format!("upstream error -32000: {WORDS}"));
     }
 
@@ -119,6 +121,6 @@ mod tests {
             with_caller(asker, upstream.request(request)).await.remove(0).unwrap_err().to_string()
         };
         assert!(asked_for(0).await.ends_with(WORDS));
-        assert!(asked_for(1).await.ends_with(INSTEAD));
+        assert!(asked_for(1).await.ends_with(REDACTED_TEXT));
     }
 }

@@ -1,4 +1,4 @@
-//! The trait of sources of chain data.
+//! The trait [`Upstream`] of sources of chain data: nodes over HTTP or WebSocket, peers, recordings, and wrappers of these.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 
 use super::error::UpstreamResult;
 
-/// The source that answers for an upstream now.
+/// The source that answers now, of an upstream that uses one source after another, such as a slot of discovered nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentSource {
-    /// Differs from those of all sources before.
+    /// A number that no earlier source of this upstream had.
     pub number: u64,
-    /// Its name, as of [`Upstream::name`].
+    /// The name of the source, in the form of [`Upstream::name`].
     pub name: String,
     /// Whether there is no source at present: requests fail until one is found.
     pub vacant: bool,
@@ -33,19 +33,19 @@ pub enum Dismissal {
 /// The results of requests, and the bytes of a budget that they take.
 pub type ReservedResults = (Vec<UpstreamResult>, Reservation);
 
-/// The results of a source whose results take no room: those of a chain in the same process.
+/// Adds an empty reservation to results that count in no budget: those of a chain in the same process.
 pub async fn unreserved(results: impl Future<Output = Vec<UpstreamResult>>) -> ReservedResults {
     (results.await, Reservation::default())
 }
 
 /// A source of chain data.
 pub trait Upstream: Send + Sync + 'static {
-    /// Sends all requests, and returns their results in the same order, with the budget's bytes that they take. The caller
-    /// keeps these as long as the results. A failure of the whole batch, such as a broken connection, becomes the error of
-    /// each request.
+    /// Sends all requests, and returns their results in the same order, with the bytes of the budget that they take. The caller
+    /// keeps the reservation as long as the results. A failure of the whole batch, such as a broken connection, becomes the
+    /// error of each request.
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults>;
 
-    /// Does what [`Self::request_reserved`] does, for results that the caller need not have counted.
+    /// Does what [`Self::request_reserved`] does, for results that need not count in the budget after they were read.
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move { self.request_reserved(requests).await.0 })
     }
@@ -53,8 +53,8 @@ pub trait Upstream: Send + Sync + 'static {
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.
     fn name(&self) -> &str;
 
-    /// Returns the upstream that this one passes requests on to, if there is one. Unless this one implements them, the
-    /// methods below are those of that upstream.
+    /// Returns the upstream to which this one passes requests on, for a wrapper. A wrapper that does not implement the methods
+    /// below has those of the inner upstream.
     fn inner(&self) -> Option<&dyn Upstream> {
         None
     }
@@ -69,16 +69,16 @@ pub trait Upstream: Send + Sync + 'static {
         self.inner()?.current_source()
     }
 
-    /// Tells that the source with this number ([`CurrentSource::number`]) should be replaced, and why. Nothing happens if it
-    /// was replaced already, or if there is always the same source.
+    /// Asks the upstream to replace the source with this number ([`CurrentSource::number`]), for this reason. Does nothing if the
+    /// source was replaced already, or if the upstream has only one source.
     fn dismiss(&self, number: u64, reason: Dismissal) {
         if let Some(inner) = self.inner() {
             inner.dismiss(number, reason);
         }
     }
 
-    /// Returns a signal for new blocks, if the upstream announces them by itself. The signal only causes an
-    /// earlier request.
+    /// Returns a signal for new blocks, if the upstream announces them without a request. The signal only causes an
+    /// earlier request for the head.
     fn heads(&self) -> Option<Arc<Notify>> {
         self.inner()?.heads()
     }

@@ -1,9 +1,12 @@
-//! The quota of a source: all bytes that sources send come in through it.
+//! The quota of a source (an upstream or a peer): the memory that its responses may take. All bytes that sources send are counted
+//! here.
 //!
-//! A transport hands over bytes as a `ReceivedBytes`, which only a `SourceQuota` makes: the budget of upstream responses has
-//! room for the bytes and for their decoded form, and one source takes only a part of the budget. The bytes can only be
-//! read by `ReceivedBytes::read`, which does long work apart from the threads that serve connections. Work on what was read
-//! takes its room by `SourceQuota::work`.
+//! A transport hands over received bytes as a `ReceivedBytes`, which only a `SourceQuota` makes, after it has reserved bytes of
+//! the budget of upstream responses for the response and its decoded form. One source takes only a part of that budget. The
+//! bytes can only be read by `ReceivedBytes::read`, which does long work apart from the threads that serve connections. Work on
+//! the decoded response reserves its memory by `SourceQuota::work`.
+//!
+//! "Room" in names of this crate means free bytes of the budget: `NoRoom` says that too few are free.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,64 +25,74 @@ use super::{UpstreamError, UpstreamResult, asker};
 /// millisecond.
 pub(crate) const SHORT: usize = 16 * 1024;
 
-/// Copies of a message in memory while it is decoded: the bytes and their parts.
+/// The memory of a message while it is decoded, in its length: the bytes and the parts that are made of them.
 const COPIES: usize = 2;
 
-/// The room of a message of so many bytes. Short ones take none: their number is limited elsewhere.
-pub(crate) const fn room_of(bytes: usize) -> usize {
+/// The bytes of the budget that a message of this length reserves. A short one reserves none: the number of short messages is
+/// limited elsewhere.
+pub(crate) const fn bytes_to_reserve(bytes: usize) -> usize {
     if bytes > SHORT { bytes.saturating_mul(COPIES) } else { 0 }
 }
 
-/// Longest wait for the first room of a response.
+/// Longest wait for the first reservation of a response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longest time for which a long response comes in while others want the room that it holds. What it was refused itself does
-/// not count any more then.
+/// Longest time for which a long response comes in while other requests wait for the bytes of the budget that it holds. It is as
+/// long as a budget counts as contended after a refusal, so that a refusal of the response's own first reservation no longer
+/// counts by then.
 pub(crate) const CONTENDED: Duration = budget::REFUSAL;
 
-/// Pause between two looks for room.
+/// Pause between two tries to reserve bytes.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Room of one message that a peer need not finish quickly while others want room, in bytes: a block and its decoded form.
-/// Eight peers fit.
+/// Bytes of the budget that one message of a peer may hold without having to come in quickly while others wait for bytes: a block
+/// and its decoded form. In the limit of all peers (40 MiB) eight peers fit.
 const FAIR: usize = 5 * 1024 * 1024;
 
-/// Messages of one source that are worked on at the same time.
-const AT_WORK: usize = 2;
+/// Number of long messages of one source that are worked on at the same time.
+const PARALLEL_WORK: usize = 2;
 
-/// Bytes of a source's share that its callers leave to the program itself, which is enough for any of its own responses.
+/// Bytes of a source's share that requests of callers leave to the program itself. They are enough for the longest response that
+/// the program itself requests.
 const LEFT_BY_CALLERS: usize = 8 * 1024 * 1024;
 
-/// The quota of one source, through which all its bytes come in.
+/// The quota of one source, in which all its messages count.
 ///
-/// A message that holds room does not wait for more: bytes that do not fit are refused, so that messages with room end
-/// and give it back. A holder of no room may wait.
+/// A message that holds bytes of the budget does not wait for more: if too few are free, it is refused, so that messages with a
+/// reservation always end and give it back. Only a message without a reservation may wait.
 #[derive(Debug, Clone)]
 pub struct SourceQuota(Arc<QuotaLimits>);
 
+/// The budgets in which messages of one source count.
 #[derive(Debug)]
 struct QuotaLimits {
+    /// Responses of this source for callers.
     callers: Budget,
+    /// Responses of all sources for callers.
     all_callers: Arc<Budget>,
+    /// All responses of this source.
     share: Budget,
-    /// Room that a holder need not give back while others want some.
+    /// Bytes that a message may hold without having to come in quickly while others wait for bytes.
     fair: usize,
+    /// All responses of this kind of sources, such as peers; `None` for a kind without a limit.
     kind: Option<Arc<Budget>>,
+    /// All responses of all sources.
     all: Arc<Budget>,
-    turns: Arc<Semaphore>,
+    /// Permits for work on long messages of this source.
+    work_permits: Arc<Semaphore>,
     work: Arc<LongWork>,
 }
 
-/// There is no room in the budget.
+/// Too few bytes of the budget are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
 /// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoWork {
-    /// There is no room in the budget now.
+    /// Too few bytes of the budget are free now.
     NoRoom,
-    /// The work takes more than a source may ever take: it sent more than an honest one.
+    /// The work takes more bytes than a source may ever take: the source sent more than an honest one does.
     TooLong,
 }
 
@@ -106,7 +119,7 @@ impl SourceQuota {
         Self::new(limits, (OF_ONE_SOURCE, FAIR), Some(limits.peers()), limits.upstreams())
     }
 
-    /// The quota of all served peers of one address, which can take this many bytes. They take no room from the sources.
+    /// The quota of all served peers of one address, which can take this many bytes. These have a budget of their own.
     pub fn of_served_address(limits: &Limits, bytes: usize) -> Self {
         Self::new(limits, (bytes, 0), None, limits.served_peers())
     }
@@ -124,12 +137,12 @@ impl SourceQuota {
             fair,
             kind: kind.cloned(),
             all: all.clone(),
-            turns: Arc::new(Semaphore::new(AT_WORK)),
+            work_permits: Arc::new(Semaphore::new(PARALLEL_WORK)),
             work: limits.work().clone(),
         }))
     }
 
-    /// The bytes that the work for one request may take at most.
+    /// The most bytes that the work for one request may take.
     pub(crate) fn most(&self) -> usize {
         self.0.callers.size()
     }
@@ -139,19 +152,20 @@ impl SourceQuota {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Whether others were refused room lately of which this holder has more than its part.
+    /// Whether a message that holds this many bytes must come in quickly: it holds more than its part, and other sources were
+    /// recently refused bytes.
     pub(crate) fn is_wanted(&self, reserved: usize) -> bool {
         let QuotaLimits { fair, kind, all, .. } = &*self.0;
         reserved > *fair && (all.is_contended() || kind.as_ref().is_some_and(|kind| kind.is_contended()))
     }
 
-    /// Whether other responses of this source were refused room lately.
+    /// Whether other responses of this source were recently refused bytes.
     fn was_refused_lately(&self) -> bool {
         self.0.share.is_contended() || self.0.callers.is_contended()
     }
 
-    /// Fails a response that holds room and takes long to come in while others want room. The source is too slow only if these
-    /// are its own.
+    /// Fails a response that holds bytes of the budget and comes in for too long while others wait for bytes. If responses of the
+    /// same source wait, the error is that the source is too slow; if others do, it is the lack of memory.
     pub(crate) fn check_pace(&self, reserved: &Reservation, taken: Duration) -> Result<(), UpstreamError> {
         if reserved.bytes() == 0 || taken < CONTENDED {
             return Ok(());
@@ -162,29 +176,29 @@ impl SourceQuota {
         if self.is_wanted(reserved.bytes()) { Err(UpstreamError::NoRoom) } else { Ok(()) }
     }
 
-    /// Waits for room. Nothing is held meanwhile.
-    async fn room(&self, is_caller: bool, bytes: usize) -> Reservation {
+    /// Waits for bytes of the budget, and holds none meanwhile.
+    async fn reserve_when_possible(&self, is_caller: bool, bytes: usize) -> Reservation {
         loop {
-            match self.room_for(is_caller, bytes) {
+            match self.try_reserve_for(is_caller, bytes) {
                 Ok(reserved) => return reserved,
                 Err(NoRoom) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    /// Waits a while for the first room of a response.
+    /// Waits for the first bytes of a response, at most for [`PATIENCE`].
     pub(crate) async fn reserve_when_free(&self, bytes: usize) -> Result<Reservation, NoRoom> {
-        let room = self.room(asker().is_some(), bytes);
-        tokio::time::timeout(PATIENCE, room).await.map_err(|_| NoRoom)
+        let reserved = self.reserve_when_possible(asker().is_some(), bytes);
+        tokio::time::timeout(PATIENCE, reserved).await.map_err(|_| NoRoom)
     }
 
-    /// Takes room if there is some now. The work for callers leaves a part to the program itself.
+    /// Reserves bytes if they are free now, for the present caller or the program itself ([`asker`]).
     pub(crate) fn try_reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
-        self.room_for(asker().is_some(), bytes)
+        self.try_reserve_for(asker().is_some(), bytes)
     }
 
-    /// As [`Self::try_reserve`], where the work for a caller is done by a task of the program.
-    fn room_for(&self, is_caller: bool, bytes: usize) -> Result<Reservation, NoRoom> {
+    /// As [`Self::try_reserve`]. `is_caller` says whether the bytes are for a caller, in a task that has no present caller.
+    fn try_reserve_for(&self, is_caller: bool, bytes: usize) -> Result<Reservation, NoRoom> {
         let QuotaLimits { callers, all_callers, share, kind, all, .. } = &*self.0;
         let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
         let optional = |budget: Option<&Budget>| budget.map_or(Ok(Reservation::default()), take);
@@ -195,14 +209,15 @@ impl SourceQuota {
         Ok(reserved.also(SubBudget::CallersOfSource, callers).also(SubBudget::Callers, all_callers))
     }
 
-    /// Lets bytes in that turned out to be for a caller, or for the program itself, when they had come in.
+    /// Makes a [`ReceivedBytes`] of bytes of which the connection learned only now whether they are for a caller. `reserved` is
+    /// their reservation so far, outside the limits of callers.
     pub(crate) fn admit_for<B: AsRef<[u8]>>(
         &self,
         is_caller: bool,
         bytes: B,
         mut reserved: Reservation,
     ) -> Result<ReceivedBytes<B>, NoRoom> {
-        reserved.shrink_to(room_of(bytes.as_ref().len()));
+        reserved.shrink_to(bytes_to_reserve(bytes.as_ref().len()));
         if is_caller {
             let take = |budget: &Budget| budget.take_or_refuse(reserved.bytes()).ok_or(NoRoom);
             let (callers, all_callers) = (take(&self.0.callers)?, take(&self.0.all_callers)?);
@@ -212,13 +227,13 @@ impl SourceQuota {
         self.admit(bytes, reserved)
     }
 
-    /// Lets bytes in, with the room that was taken for them and their decoded form.
+    /// Makes a [`ReceivedBytes`] of bytes, with their reservation so far. Missing bytes are reserved, if they are free.
     pub(crate) fn admit<B: AsRef<[u8]>>(
         &self,
         bytes: B,
         mut reserved: Reservation,
     ) -> Result<ReceivedBytes<B>, NoRoom> {
-        let wanted = room_of(bytes.as_ref().len());
+        let wanted = bytes_to_reserve(bytes.as_ref().len());
         reserved.shrink_to(wanted);
         let missing = wanted.saturating_sub(reserved.bytes());
         if missing > 0 {
@@ -227,7 +242,7 @@ impl SourceQuota {
         Ok(ReceivedBytes { message: Arc::new((bytes, reserved)), quota: self.clone() })
     }
 
-    /// Looks at bytes for which no room was taken yet, such as to learn which request they answer. Returns them too.
+    /// Applies `look` to bytes that do not count yet, such as to learn which request they answer. Returns the bytes too.
     pub(crate) async fn peek_bytes<B: AsRef<[u8]> + Send + 'static, T: Send + 'static>(
         &self,
         bytes: B,
@@ -236,8 +251,8 @@ impl SourceQuota {
         self.on_worker(bytes.as_ref().len(), move || (look(&bytes), bytes)).await
     }
 
-    /// Works on something that takes this many bytes: takes room for them, and waits for a turn of this source if the work
-    /// is long. Returns the outcome and the room.
+    /// Does work that takes this many bytes of memory: reserves them, and waits for a work permit of this source if the work is
+    /// long. Returns the outcome and the reservation.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -247,10 +262,11 @@ impl SourceQuota {
             return Err(NoWork::TooLong);
         }
         let reserved = if bytes > SHORT { self.try_reserve(bytes)? } else { Reservation::default() };
-        // The work holds its room also after its caller has stopped waiting.
+        // The work itself holds the reservation, because it goes on after its caller has stopped waiting.
         Ok(self.on_worker(bytes, move || (work(), reserved)).await?)
     }
 
+    /// Does work on this many bytes: long work on a thread of lower priority.
     async fn on_worker<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -259,23 +275,24 @@ impl SourceQuota {
         if bytes <= SHORT {
             return Ok(work());
         }
-        let turn = self.0.turns.clone().acquire_owned().await.map_err(|_| NoRoom)?;
+        let permit = self.0.work_permits.clone().acquire_owned().await.map_err(|_| NoRoom)?;
         let working = self.0.work.spawn_lowered(None, move |pauses| {
             pauses.cannot_pause();
             let outcome = work();
-            drop(turn);
+            drop(permit);
             outcome
         });
         working.await.map_err(|_| NoRoom)
     }
 }
 
+/// The bytes of all results together.
 pub(super) fn bytes_of(results: &[UpstreamResult]) -> usize {
     let length = |result: &UpstreamResult| result.as_ref().map_or(0, |text| text.get().len());
     results.iter().map(length).fold(0, usize::saturating_add)
 }
 
-/// Takes room for results that a source made without any. There are errors in their place if there is none.
+/// Reserves bytes for results that a source has made without a reservation. If too few bytes are free, errors replace the results.
 pub(super) async fn hold(
     limits: &Limits,
     results: Vec<UpstreamResult>,
@@ -290,7 +307,7 @@ pub(super) async fn hold(
     }
 }
 
-/// Bytes of a source that were let in. The room is given back with the last copy of the value.
+/// Received bytes of a source, with their reservation, which is given back with the last copy of the value.
 #[derive(Debug)]
 pub(crate) struct ReceivedBytes<B = Vec<u8>> {
     message: Arc<(B, Reservation)>,
@@ -317,7 +334,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
         self.quota.on_worker(self.len(), move || work(message.0.as_ref())).await
     }
 
-    /// As [`Self::read`], with this much more room for what the bytes become.
+    /// As [`Self::read`], and reserves `room` further bytes for the result.
     pub(crate) async fn read_into<T: Send + 'static>(
         &self,
         room: usize,
@@ -327,20 +344,20 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
         self.quota.work(room.max(self.len()), move || work(message.0.as_ref())).await
     }
 
-    /// Gives the room back. For bytes that are kept within a limit of their own, and of which there is one copy.
+    /// Gives the reservation back, for bytes that a cache with its own limit stores. There must be one copy of the value.
     pub(crate) fn give_back(&mut self) {
         if let Some((_, reserved)) = Arc::get_mut(&mut self.message) {
             *reserved = Reservation::default();
         }
     }
 
-    /// The room of the bytes, which the caller keeps as long as what was read from them.
+    /// The reservation of the bytes, which the caller keeps as long as what was read from them.
     pub(crate) fn into_held(self) -> Reservation {
         Arc::into_inner(self.message).map(|(_, reserved)| reserved).unwrap_or_default()
     }
 }
 
-/// The room of bytes that a connection has received and that are no whole message yet.
+/// The reservation of bytes that a connection has received and that are not a whole message yet.
 pub(crate) struct ReceiveQuota {
     quota: SourceQuota,
     reserved: Reservation,
@@ -353,37 +370,38 @@ impl ReceiveQuota {
         Self { quota, reserved: Reservation::default(), pause: None }
     }
 
-    /// The bytes of room that are missing before more is received, if so many bytes wait or will be the next message. Gives
-    /// back what is too much.
+    /// The bytes that must be reserved before more is received, if this many bytes have come in or will be the next message. Gives
+    /// back what is reserved too much.
     pub(crate) fn missing(&mut self, bytes: usize) -> usize {
-        let wanted = room_of(bytes);
-        // A little too much is kept, because more bytes follow.
+        let wanted = bytes_to_reserve(bytes);
+        // Up to twice the wanted bytes stay reserved, because more bytes follow.
         if self.reserved.bytes() > wanted.saturating_mul(2) {
             self.reserved.shrink_to(wanted);
         }
         wanted.saturating_sub(self.reserved.bytes())
     }
 
-    /// Takes the room that is missing if there is some now.
+    /// Reserves the missing bytes if they are free now. Otherwise the present reservation is given back.
     pub(crate) fn try_more(&mut self, missing: usize) -> bool {
         let all = std::mem::take(&mut self.reserved).bytes().saturating_add(missing);
-        self.quota.room_for(false, all).map(|reserved| self.reserved = reserved).is_ok()
+        self.quota.try_reserve_for(false, all).map(|reserved| self.reserved = reserved).is_ok()
     }
 
-    /// Waits for the room that is missing, for as long as it takes. Nothing is held meanwhile.
+    /// Waits for the missing bytes without a time limit. The present reservation is given back meanwhile.
     pub(crate) async fn more(&mut self, missing: usize) {
         let all = std::mem::take(&mut self.reserved).bytes().saturating_add(missing);
-        self.reserved = self.quota.room(false, all).await;
+        self.reserved = self.quota.reserve_when_possible(false, all).await;
     }
 
-    /// As [`Self::more`], for a message of so many bytes. If a part of it has come in, nothing is waited for.
+    /// Reserves the bytes for a message of this length. Waits for them if nothing is reserved yet; otherwise fails if too few are
+    /// free.
     pub(crate) fn poll_more(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<Result<(), NoRoom>> {
         let missing = self.missing(bytes);
         if missing == 0 {
             return Poll::Ready(Ok(()));
         }
         loop {
-            match self.quota.room_for(false, missing) {
+            match self.quota.try_reserve_for(false, missing) {
                 Ok(room) => {
                     self.reserved.merge(room);
                     return Poll::Ready(Ok(()));
@@ -397,7 +415,7 @@ impl ReceiveQuota {
         }
     }
 
-    /// Hands over the room of a whole message.
+    /// Hands over the reservation of a whole message.
     pub(crate) fn take(&mut self) -> Reservation {
         std::mem::take(&mut self.reserved)
     }
@@ -407,14 +425,14 @@ impl ReceiveQuota {
         self.quota.check_pace(&self.reserved, taken)
     }
 
-    /// Whether others want the room of a message that takes long to come in.
+    /// Whether the message must come in quickly ([`SourceQuota::is_wanted`]).
     pub(crate) fn is_wanted(&self) -> bool {
         self.quota.is_wanted(self.reserved.bytes())
     }
 
-    /// Lets a whole message in, with the room that was taken for it.
+    /// Makes a [`ReceivedBytes`] of a whole message, with its part of the reservation.
     pub(crate) fn admit(&mut self, bytes: Vec<u8>) -> Result<ReceivedBytes, NoRoom> {
-        let reserved = self.reserved.split(room_of(bytes.len()));
+        let reserved = self.reserved.split(bytes_to_reserve(bytes.len()));
         self.quota.admit(bytes, reserved)
     }
 }

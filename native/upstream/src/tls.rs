@@ -6,8 +6,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tracing::{debug, info};
 
-/// The configuration of all connections. It is built once, because reading the system's certificates takes
-/// milliseconds.
+/// The configuration of all connections. Static, because reading the system's certificates takes milliseconds, and they are the
+/// same for all upstreams.
 static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     // The provider is process-wide; a second installation fails and changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -23,8 +23,8 @@ pub fn config() -> Arc<ClientConfig> {
     CONFIG.clone()
 }
 
-/// The certificate authorities that may vouch for an upstream: those of the system, so that its administrator decides.
-/// A system without any, such as an empty container, gets Mozilla's, which are compiled in.
+/// The certificate authorities whose certificates of upstreams are accepted: those of the system (`system`), so that its
+/// administrator decides. On a system without any, such as an empty container, those of Mozilla, which are compiled in.
 fn roots(system: Vec<CertificateDer<'static>>) -> RootCertStore {
     let mut store = RootCertStore::empty();
     let (_, unusable) = store.add_parsable_certificates(system);

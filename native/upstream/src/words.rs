@@ -1,4 +1,4 @@
-//! Error texts about an upstream: cause and advice. The caller puts the upstream's name in front.
+//! Error texts about an upstream, with cause and advice. Callers of these functions put the upstream's name before the text.
 //!
 //! `docs/errors.md` lists the same texts, and `pkg/upstream-words.js` has them for the npm package. Tests compare all of them.
 

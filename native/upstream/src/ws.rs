@@ -18,7 +18,7 @@ use super::last_address::LastAddress;
 use super::ws_link::{OutgoingBatch, WsConnection};
 use super::{HttpConfig, ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
 
-/// Most batches that wait for the connection's task.
+/// Most batches that wait for the connection's task. Further senders wait.
 const QUEUE: usize = 64;
 
 /// An upstream over WebSocket.
@@ -26,11 +26,13 @@ pub struct WsUpstream {
     url: String,
     config: HttpConfig,
     batching: Batching,
-    /// The next unused request id.
+    /// The next unused request id. Ids are unique over all connections, so that a late response answers no other request.
     next: AtomicU64,
+    /// Signals new blocks.
     heads: Arc<Notify>,
     last_address: Arc<LastAddress>,
-    orders: OnceCell<mpsc::Sender<OutgoingBatch>>,
+    /// The queue of the connection's task; empty until the first request starts the task.
+    batches: OnceCell<mpsc::Sender<OutgoingBatch>>,
 }
 
 impl WsUpstream {
@@ -50,12 +52,12 @@ impl WsUpstream {
             next: AtomicU64::new(1),
             heads: Arc::default(),
             last_address: Arc::new(LastAddress::of(url)),
-            orders: OnceCell::new(),
+            batches: OnceCell::new(),
         })
     }
 
     /// Returns the queue of the connection's task, which the first request starts.
-    async fn orders(&self) -> &mpsc::Sender<OutgoingBatch> {
+    async fn batches(&self) -> &mpsc::Sender<OutgoingBatch> {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);
             let (heads, last_address) = (self.heads.clone(), self.last_address.clone());
@@ -69,7 +71,7 @@ impl WsUpstream {
             tokio::spawn(link.run(receiver));
             sender
         };
-        self.orders.get_or_init(start).await
+        self.batches.get_or_init(start).await
     }
 }
 
@@ -79,16 +81,16 @@ impl BatchTransport for WsUpstream {
         requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Reservation), UpstreamError>> {
         Box::pin(async move {
-            let gone = || UpstreamError::Transport("the connection's task has ended".into());
+            let task_ended = || UpstreamError::Transport("the connection's task has ended".into());
             let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
             let body = encode_batch(requests, first);
             let (answer, answered) = oneshot::channel();
             let (count, is_caller) = (requests.len(), asker().is_some());
-            let order = OutgoingBatch { first, count, body, is_caller, answer };
-            self.orders().await.send(order).await.map_err(|_| gone())?;
-            match answered.await.map_err(|_| gone())? {
+            let batch = OutgoingBatch { first, count, body, is_caller, answer };
+            self.batches().await.send(batch).await.map_err(|_| task_ended())?;
+            match answered.await.map_err(|_| task_ended())? {
                 Ok(response) => decode_incoming(response, first, requests.len()).await,
-                // As over HTTP, a batch is asked for in halves.
+                // As over HTTP, a batch with too long a response is sent again in halves.
                 Err(error @ UpstreamError::TooLarge(_)) if requests.len() > 1 => {
                     Ok((Decoded::Refused(error), Reservation::default()))
                 }

@@ -1,8 +1,8 @@
-//! The bytes of a WebSocket connection on their way to tungstenite, which reads the messages.
+//! A stream between the socket of a WebSocket upstream and tungstenite, the library that reads the messages.
 //!
 //! Tungstenite keeps a buffer of the longest frame's length, and no budget limits the buffer. This stream therefore reads the heads of
-//! frames itself. It takes the room of a message before it reads the message's bytes, and hands a long frame on as several
-//! short ones, as an intermediary may (RFC 6455, section 5.4).
+//! frames itself. It reserves bytes of the source's quota for a message before it reads the message's bytes, and hands a long frame
+//! on as several short ones (pieces), as an intermediary may (RFC 6455, section 5.4).
 
 use std::io;
 use std::pin::Pin;
@@ -16,20 +16,21 @@ use tokio::time::Instant;
 use super::UpstreamError;
 use super::source_quota::{NoRoom, PATIENCE, ReceiveQuota, SHORT, SourceQuota};
 
-/// Longest frame that is handed on, in bytes.
+/// Longest piece that is handed on, in bytes of payload.
 pub(super) const LONGEST_FRAME: usize = SHORT;
 
-/// Bytes that are read at once.
+/// Most bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Longest head of a frame that is not masked, in bytes.
+/// Longest head of a frame without a mask, in bytes: two, and a length of eight.
 const LONGEST_HEAD: usize = 10;
 
 /// Longest payload of a control frame, in bytes (RFC 6455, section 5.5).
 const LONGEST_CONTROL: usize = 125;
 
-/// Bits of a frame's first byte: the last frame of its message, and a control frame.
+/// The bit of a frame's first byte that marks the last frame of a message (FIN).
 const LAST: u8 = 0x80;
+/// The bit of a frame's first byte that marks a control frame.
 const CONTROL: u8 = 0x08;
 
 /// The bit of a frame's second byte for a masked payload. A server masks none (RFC 6455, section 5.1).
@@ -38,29 +39,33 @@ const MASKED: u8 = 0x80;
 /// A stream that carries the response of a WebSocket handshake and then frames.
 pub(super) struct Frames<S> {
     stream: BufReader<S>,
-    /// Whether the last line of the handshake's response has been empty so far; `None` after the response.
+    /// During the response of the handshake, whether its current line is empty so far, because an empty line ends the response;
+    /// `None` after the response.
     response: Option<bool>,
     /// The bytes of a frame's head, and how many of them were read.
     head: [u8; LONGEST_HEAD],
     head_read: usize,
-    /// The first byte of the frame's next piece.
+    /// The first byte of the head of the frame's next piece.
     first: u8,
-    /// Bytes of the frame that belong to later pieces.
+    /// Bytes of the frame's payload that belong to later pieces.
     left: usize,
-    /// Bytes of the piece that were not handed on: its head, and the number of the others.
+    /// The bytes of the present piece's head that were not handed on yet.
     piece_head: Vec<u8>,
+    /// The number of bytes of the present piece's payload that were not handed on yet.
     piece: usize,
-    /// The number of bytes of the begun message: the lengths of its frames until now.
+    /// The number of bytes of the present message: the lengths of its frames so far.
     message: usize,
     /// Whether more frames of the message follow.
     goes_on: bool,
     /// The longest message, in bytes.
     limit: usize,
+    /// The reservation of the present message.
     unread: ReceiveQuota,
-    /// When a long message got room.
+    /// When a long message got its reservation.
     begun: Option<Instant>,
-    /// Since when the stream is not read because there is no room, and for how long it was not read before.
+    /// The time since which the stream is not read because too few bytes of the budget are free.
     unread_since: Option<Instant>,
+    /// For how long the stream was not read before, for the same reason.
     unread_before: Duration,
 }
 
@@ -91,7 +96,8 @@ impl<S: AsyncRead> Frames<S> {
         self.limit = limit;
     }
 
-    /// The room of a message that has come in as a whole. A control frame within a message takes none of it.
+    /// Hands over the reservation of a message that has come in as a whole. After a control frame within a message, the message
+    /// keeps its reservation, and an empty one is returned.
     pub(super) fn take_room(&mut self) -> Reservation {
         let is_whole = self.left == 0 && self.piece == 0 && self.piece_head.is_empty();
         if self.goes_on || !is_whole {
@@ -101,14 +107,14 @@ impl<S: AsyncRead> Frames<S> {
         self.unread.take()
     }
 
-    /// For how long the stream was not read because there was no room.
+    /// For how long the stream was not read because too few bytes of the budget were free.
     pub(super) fn unread_for(&self) -> Duration {
         let now = self.unread_since.map_or(Duration::ZERO, |since| since.elapsed());
         self.unread_before.saturating_add(now)
     }
 
-    /// Fails if the stream has long been without room, or if a long message takes more than `longest` to come in, or less
-    /// while others want its room.
+    /// Fails if the stream has waited for bytes of the budget for too long, or if a long message takes more than `longest` to come
+    /// in, or less while others wait for the bytes that it holds.
     pub(super) fn check(&self, longest: Duration) -> Result<(), UpstreamError> {
         if self.unread_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
             return Err(UpstreamError::NoRoom);
@@ -160,8 +166,10 @@ impl<S: AsyncRead + Unpin> Frames<S> {
         Poll::Ready(self.begin_frame().map(|()| true))
     }
 
+    /// Reads the fields of a frame's head, and checks the length of the message with this frame.
     fn begin_frame(&mut self) -> io::Result<()> {
         let [first, second, rest @ ..] = self.head;
+        // A length of 126 or 127 stands for one in the two or eight bytes that follow.
         let length = match second {
             126 => u64::from(u16::from_be_bytes([rest[0], rest[1]])),
             127 => u64::from_be_bytes(rest),
@@ -184,7 +192,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
         }
     }
 
-    /// Waits for the room of the begun message.
+    /// Waits for the reservation of the present message.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Poll::Ready(found) = self.unread.poll_more(context, self.message) else {
             self.unread_since.get_or_insert_with(Instant::now);
@@ -198,6 +206,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
         Poll::Ready(found.map_err(|NoRoom| io::Error::other(UpstreamError::NoRoom)))
     }
 
+    /// Makes the head of the frame's next piece.
     fn begin_piece(&mut self) {
         self.piece = self.left.min(LONGEST_FRAME);
         self.left -= self.piece;
@@ -211,10 +220,11 @@ impl<S: AsyncRead + Unpin> Frames<S> {
                 self.piece_head.extend(length.to_be_bytes());
             }
         }
-        // The pieces that follow continue the message.
+        // The further pieces have the opcode 0, which continues the message.
         self.first &= LAST;
     }
 
+    /// Hands on bytes of the present piece.
     fn poll_piece(&mut self, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.piece_head.is_empty() {
             let count = self.piece_head.len().min(out.remaining());
@@ -231,7 +241,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
     }
 }
 
-/// The number of bytes of a frame's head of which these were read.
+/// The length of a frame's head, as far as the bytes that were read show it: two bytes at first, more after the second byte.
 fn head_bytes(read: &[u8]) -> usize {
     match read.get(1).map(|second| second & !MASKED) {
         Some(126) => 4,

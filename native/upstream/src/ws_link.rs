@@ -1,4 +1,5 @@
-//! The task that owns a WebSocket connection.
+//! The task that owns a WebSocket connection to an upstream. It takes batches from the queue of `WsUpstream`, sends them, hands the
+//! responses to those who wait for them, and opens the connection again when it breaks.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,56 +30,65 @@ const SUBSCRIPTION: u64 = 0;
 /// Subscribes to new blocks. An upstream without this method returns an error, which is ignored.
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
 
-/// Messages in a minute that answer no request of ours, and their bytes: late answers, and answers of a batch one by one.
+/// Most messages in a minute whose id is not that of a request that was sent, or that are no responses at all. An honest upstream
+/// sends hardly any.
 const STRAYS: u64 = 64;
+/// Most bytes of these messages in a minute.
 const STRAY_BYTES: u64 = 1 << 20;
 
-/// Notifications of the subscription and control frames in a minute, and their bytes. Blocks come every half a minute,
-/// but a development chain can mine a hundred in a second.
+/// Most notices in a minute: notifications of the subscription, control frames, and responses to requests that no longer wait.
+/// Blocks come every half a minute, but a development chain can mine a hundred in a second.
 const NOTICES: u64 = 6_000;
+/// Most bytes of notices in a minute.
 const NOTICE_BYTES: u64 = 16 << 20;
 
 /// Longest message that an upstream may send while no batch waits, in bytes.
 const LONGEST_UNASKED: usize = 2 << 20;
 
-/// Longest pause between two looks at what takes too long.
-const LOOK: Duration = Duration::from_secs(1);
+/// Longest time between two checks for batches and messages that take too long.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A batch to be sent, and where its response goes.
+/// A batch to be sent, and the receiver of its response.
 pub(super) struct OutgoingBatch {
-    /// Id of its first request.
+    /// Id of the batch's first request. The others follow.
     pub(super) first: u64,
+    /// Number of requests.
     pub(super) count: usize,
     /// The batch as JSON text.
     pub(super) body: String,
-    /// Whether a caller asks, and not the program itself.
+    /// Whether the requests are those of a caller, and not of the program itself.
     pub(super) is_caller: bool,
     /// Receives the response. The caller decodes it, so that other batches do not wait meanwhile.
     pub(super) answer: oneshot::Sender<Result<ReceivedBytes<Utf8Bytes>, UpstreamError>>,
 }
 
-/// Number of failures after which the pause is the longest.
-const LONGEST: u32 = 16;
+/// Number of failures after which the pause no longer grows: after so many doublings it is the longest one anyway.
+const MAX_DOUBLINGS: u32 = 16;
 
 /// A batch without a response yet.
 struct PendingBatch {
     batch: OutgoingBatch,
+    /// How often the batch was sent.
     tries: u32,
+    /// The end of the time limit of the present try.
     deadline: Instant,
 }
 
 /// The connection to one upstream, open or broken, with its waiting batches.
 pub(super) struct WsConnection {
     url: String,
+    /// The upstream's name for logs.
     name: String,
     config: HttpConfig,
+    /// Signals new blocks.
     heads: Arc<Notify>,
     last_address: Arc<LastAddress>,
+    /// The batches without a response, in the order in which they came.
     waiting: Vec<PendingBatch>,
     /// Number of consecutive connections without any response.
     failures: u32,
     quota: SourceQuota,
-    /// For how long this connection was not read because there was no room, when it was looked at last.
+    /// For how long this connection was not read because too few bytes of the budget were free, as of the last check.
     unread: Duration,
     /// Whether the upstream has accepted the subscription of this connection.
     subscribed: bool,
@@ -86,10 +96,11 @@ pub(super) struct WsConnection {
     asked: u64,
     strays: UnaskedMeter,
     notices: UnaskedMeter,
+    /// The zero of the meters' clock.
     started: Instant,
 }
 
-/// Messages and bytes that were not asked for, over any minute, whatever connections they came through.
+/// Counts messages without a waiting request, and their bytes, over each minute, on all connections to the upstream together.
 struct UnaskedMeter {
     messages: RateWindow,
     bytes: RateWindow,
@@ -108,7 +119,7 @@ impl UnaskedMeter {
     }
 }
 
-/// The upstream sends more messages that were not asked for than an honest one.
+/// The upstream sends more messages without a request than an honest one does.
 struct Unasked;
 
 impl From<Unasked> for End {
@@ -136,7 +147,7 @@ enum End {
     Done,
     /// The connection broke or could not be opened.
     Broken(UpstreamError),
-    /// The upstream sent too many messages that were not asked for.
+    /// The upstream sent too many messages without a request.
     Flooded,
 }
 
@@ -191,7 +202,7 @@ impl WsConnection {
     fn count(&mut self, end: End) -> Option<UpstreamError> {
         match end {
             End::Done => None,
-            // Memory is short here.
+            // This program lacks memory, which is no failure of the upstream.
             End::Broken(UpstreamError::NoRoom) => Some(UpstreamError::NoRoom),
             End::Broken(error) => {
                 self.failures = self.failures.saturating_add(1);
@@ -199,7 +210,7 @@ impl WsConnection {
             }
             End::Flooded => {
                 // All tries are used up at once, so that the pause is the longest and requests fail meanwhile.
-                self.failures = self.failures.max(self.config.attempts).max(LONGEST);
+                self.failures = self.failures.max(self.config.attempts).max(MAX_DOUBLINGS);
                 Some(UpstreamError::Malformed("too many messages that were not asked for".into()))
             }
         }
@@ -217,7 +228,7 @@ impl WsConnection {
         }
     }
 
-    /// Fails the batches whose tries are used up; an oversized response, a flood and the lack of room fail all batches.
+    /// Fails the batches whose tries are used up; an oversized response, a flood and the lack of memory fail all batches.
     fn give_up(&mut self, error: &UpstreamError) {
         let all = matches!(error, UpstreamError::TooLarge(_) | UpstreamError::NoRoom);
         let (attempts, failures) = (self.config.attempts, self.failures);
@@ -232,7 +243,7 @@ impl WsConnection {
     /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
     /// has users.
     async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<OutgoingBatch>) -> bool {
-        let earlier = self.failures.saturating_sub(1).min(LONGEST) as usize;
+        let earlier = self.failures.saturating_sub(1).min(MAX_DOUBLINGS) as usize;
         let longest = self.config.longest_pause;
         let pause = self.config.pauses().build().nth(earlier).map_or(longest, |pause| pause.min(longest));
         let until = Instant::now() + pause;
@@ -276,17 +287,17 @@ impl WsConnection {
         }
     }
 
-    /// Fails if a batch waits for too long, or a message comes in for too long. Returns the time of the next look.
+    /// Fails if a batch waits for too long, or a message comes in for too long. Returns the time of the next check.
     fn look<S: Duplex>(&mut self, frames: &mut Frames<S>) -> Result<Instant, UpstreamError> {
         let longest = self.config.answer_bytes;
         frames.set_limit(if self.waiting.is_empty() { longest.min(LONGEST_UNASKED) } else { longest });
-        // The time for which the upstream is not read is not its silence.
+        // The time limits of batches do not run while the upstream is not read.
         let unread = frames.unread_for();
         let more = unread.saturating_sub(self.unread);
         self.unread = unread;
         frames.check(self.config.timeout)?;
         let now = Instant::now();
-        let mut next = now + LOOK;
+        let mut next = now + LOOK_INTERVAL;
         for waiting in &mut self.waiting {
             waiting.deadline += more;
             if waiting.deadline <= now {
@@ -324,6 +335,7 @@ impl WsConnection {
         self.write(socket, body).await
     }
 
+    /// Sends a text message within the time limit.
     async fn write<S: Duplex>(
         &self,
         socket: &mut UpstreamSocket<S>,
@@ -335,8 +347,9 @@ impl WsConnection {
         }
     }
 
-    /// Delivers a message with its room to the batch that waits for it; other messages are dropped, up to some number.
-    async fn receive(&mut self, message: Received, room: Reservation) -> Result<(), Unasked> {
+    /// Hands a message with its reservation to the batch that waits for it. Other messages are dropped; too many of them are an
+    /// error.
+    async fn receive(&mut self, message: Received, reserved: Reservation) -> Result<(), Unasked> {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let text = match message {
             Received::Text(text) => text,
@@ -347,20 +360,21 @@ impl WsConnection {
             return Ok(());
         };
         match subject {
-            // A notification is only a hint to ask for the head, so its contents are not read.
+            // A notification only causes a request for the head, so its contents are not read.
             ResponseSubject::Notification if self.subscribed => {
                 self.heads.notify_one();
                 return self.notices.take(now_ms, length);
             }
             ResponseSubject::Request(SUBSCRIPTION) if !self.subscribed => {
-                // An error counts as well: nothing more depends on it.
+                // An error is accepted too: an upstream without subscriptions sends no notifications.
                 self.subscribed = true;
                 return self.notices.take(now_ms, length);
             }
             _ => {}
         }
         let Some(index) = self.answered(subject) else {
-            // Some upstreams answer a batch one by one, so the rest of an answered batch comes for requests of ours.
+            // Some upstreams respond to each request of a batch by a message of its own. The first one answers the batch, and the
+            // others, with ids of requests that were sent, count as notices.
             return match subject {
                 ResponseSubject::Request(id) if id < self.asked => self.notices.take(now_ms, length),
                 _ => self.strays.take(now_ms, length),
@@ -368,7 +382,7 @@ impl WsConnection {
         };
         self.failures = 0;
         let batch = self.waiting.remove(index).batch;
-        let answer = self.quota.admit_for(batch.is_caller, text, room);
+        let answer = self.quota.admit_for(batch.is_caller, text, reserved);
         let _ = batch.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Opens connections to upstreams: TCP, TLS and WebSocket.
+//! Opens connections to WebSocket upstreams and to Electrum servers: TCP, TLS and WebSocket.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
 
-/// A connection whose messages take room before they are read.
+/// A WebSocket whose messages reserve bytes of the source's quota before they are read.
 pub(super) type UpstreamSocket<S> = WebSocketStream<Frames<S>>;
 
 /// Opens a connection to a URL. Returns it with the IP address at its other end. Messages have at most `limit` bytes.
@@ -60,7 +60,8 @@ pub(super) async fn connect(
     Ok((MaybeTlsStream::Rustls(stream), address))
 }
 
-/// The library's limits for messages of at most `limit` bytes. Its buffer has room for two frames.
+/// The library's limits for messages of at most `limit` bytes. The library's read buffer has the length of two of the frames that
+/// [`Frames`] hands on.
 pub(super) fn config(limit: usize) -> WebSocketConfig {
     let config = WebSocketConfig::default().read_buffer_size(2 * LONGEST_FRAME);
     config.max_message_size(Some(limit)).max_frame_size(Some(LONGEST_FRAME))

@@ -35,8 +35,7 @@ const CONTENDED_WRITE: Duration = Duration::from_secs(2);
 /// Most bytes of one read.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// Fewest of our requests without a response for which the task pauses after a read that emptied the socket, so that the next read
-/// gets several responses.
+/// Fewest open requests of ours for which a read that emptied the socket is followed by a pause, to read several responses at once.
 const MANY_UNANSWERED: usize = 8;
 
 /// The length of that pause. A read for each short response would take longer than all other work on the response.
@@ -57,15 +56,13 @@ const LONGEST_MESSAGE: u32 = 15;
 /// The same while other requests wait for the bytes of the budget that the message holds.
 const CONTENDED_MESSAGE: u32 = 2;
 
-/// The reason with which a connection ends because its slow message holds bytes of the budget that others need. An honest peer may
-/// be as slow, so that the reason does not count as a fault.
+/// Why a connection ends whose slow message holds bytes of the budget that others need. This is no fault of the peer.
 pub(super) const ENDED_FOR_ROOM: DisconnectReason = DisconnectReason::TooManyPeers;
 
 /// Longest message that a peer may send unasked, in bytes: a block.
 pub const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
 
-/// For how long after a request its response may still come in, although the request has failed by then: until the end of this time
-/// the peer may send messages as long as the response.
+/// For how long after a request the peer may send messages as long as its response, which may come after the request has failed.
 const LATE: Duration = Duration::from_secs(60);
 
 /// Most requests of a peer that wait for their responses. Further ones are dropped, as the reference node does.
@@ -82,8 +79,8 @@ pub trait PeerHandler: Send + Sync + 'static {
     /// Handles a message without an id.
     fn pushed(&self, push: Push<'_>);
 
-    /// Makes the response to a request of the peer. The future returns `None` for a request without a response. The method
-    /// returns `None`, as by default, if this owner answers no requests at all.
+    /// Makes the response to a request of the peer; the future returns `None` for a request without one. Returns `None` at
+    /// once, as by default, if this owner answers no requests at all.
     fn respond(self: Arc<Self>, _asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
         None
     }
@@ -111,8 +108,8 @@ pub(super) struct OutgoingMessage {
     pub(super) what: OutgoingKind,
     /// Gets the message with the response to a request, or `None` once a push is sent.
     pub(super) reply: ReplySender,
-    /// The permit of a request, which is given back when the peer has responded or the request's time is over. Until then the
-    /// peer works on the request, even if the caller no longer waits for the response.
+    /// The permit of a request, until the peer has responded or the request's time is over: even if the caller no longer waits,
+    /// the peer works on the request.
     pub(super) permit: Option<RequestPermit>,
 }
 
@@ -120,7 +117,6 @@ type ReplySender = oneshot::Sender<Result<Option<ReceivedBytes>, PeerError>>;
 
 /// The contents of an outgoing message.
 pub(super) enum OutgoingKind {
-    /// A request, which gets an id and a response.
     Ask(Request),
     /// The payload of a message without a response.
     Push(Vec<u8>),
@@ -160,7 +156,7 @@ impl PeerRequest {
     }
 }
 
-/// The socket of a connection, and the requests of both sides without a response yet.
+/// The socket of a connection, and the open requests.
 pub(super) struct PeerConnection {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
@@ -170,12 +166,11 @@ pub(super) struct PeerConnection {
     pub(super) own_messages: mpsc::Receiver<OutgoingMessage>,
     /// Messages of callers. A message that exceeds the limit of a minute, or its caller's share of it, fails.
     pub(super) caller_messages: mpsc::Receiver<OutgoingMessage>,
-    /// The shares of the callers in the messages of a minute.
     pub(super) minute: MinuteQuota,
     pub(super) open_requests: OpenRequests,
     /// The response to the peer that is being made.
     pub(super) making: Option<PendingResponse>,
-    /// The bytes of the budget that received bytes of an incomplete message hold.
+    /// The reservation of received bytes that are no whole message yet.
     pub(super) unread: ReceiveQuota,
     /// Seconds since the last whole message, while a long one comes in.
     pub(super) slow: u32,
@@ -204,7 +199,6 @@ struct OpenRequest {
     request: Request,
     reply: ReplySender,
     permit: Option<RequestPermit>,
-    /// The end of the request's time limit.
     until: Instant,
 }
 
@@ -218,7 +212,7 @@ impl PeerConnection {
     /// Serves the connection until it ends.
     pub(super) async fn run(&mut self, mut buffer: Vec<u8>) -> CloseReason {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
-        // The message of the program that waits for the limit of a minute. Until it is sent, no further one is taken.
+        // The message of the program that waits for the limit of a minute.
         let mut held_back: Option<OutgoingMessage> = None;
         loop {
             if let Err(reason) = self.take_messages() {
@@ -261,8 +255,7 @@ impl PeerConnection {
         }
     }
 
-    /// Takes `count` bytes that were read into the buffer. If the read emptied the socket and many responses are still to come, the
-    /// next read waits for [`READ_PAUSE`], so that it gets several of them.
+    /// Takes `count` bytes that were read into the buffer, and decides whether the next read waits for [`READ_PAUSE`].
     fn receive(&mut self, buffer: &[u8], count: usize) {
         let (read, rest) = buffer.split_at(count.min(buffer.len()));
         self.session.receive(read, self.clock.now());
@@ -300,14 +293,12 @@ impl PeerConnection {
         }
     }
 
-    /// The bytes that need memory of the budget: the received bytes that are no message yet, or the whole length of a message whose
-    /// first bytes have come in.
+    /// The bytes that need memory of the budget: those received that are no message yet, or the whole length of a begun message.
     fn coming(&self) -> usize {
         self.session.begun_message().unwrap_or(0).max(self.session.unread())
     }
 
-    /// Does the work of each second. `reads` says that the socket is read, and not kept waiting for free bytes of the budget: such
-    /// a wait is not the peer's slowness. Only a whole message ends the count of the seconds that a long one takes.
+    /// Does the work of each second. `reads` says that the socket is read: a wait for memory is not the peer's slowness.
     fn tick(&mut self, reads: bool) {
         self.session.tick(self.clock.now());
         if self.coming() <= SHORT {
@@ -418,7 +409,6 @@ impl PeerConnection {
         self.making = Some(PendingResponse { is_chunk: asked.is_chunk(), answer });
     }
 
-    /// Sends the response that was made; `None` if the request has none.
     fn answer(&mut self, answer: Option<PeerResponse>) {
         self.making = None;
         let Some(PeerResponse { payload, reserved, is_long }) = answer else { return };
@@ -457,7 +447,7 @@ impl PeerConnection {
 
     /// Tells the peer that the connection ends, and closes it.
     pub(super) async fn say_goodbye(&mut self) {
-        // Received bytes are not read any more, so that their reservation is given back before the last write.
+        // Received bytes are not read any more.
         self.unread = ReceiveQuota::new(self.host.quota());
         self.session.disconnect(DisconnectReason::Requested);
         let _ = self.write().await;
@@ -466,7 +456,7 @@ impl PeerConnection {
 }
 
 impl OpenRequests {
-    /// Notes whether the peer is read. The time limits of our requests do not run while the peer is not read.
+    /// Notes whether the peer is read. While it is not, the time limits of our requests do not run.
     fn note_read(&mut self, is_read: bool) {
         if !is_read {
             self.unread_since.get_or_insert_with(Instant::now);
@@ -486,8 +476,7 @@ impl OpenRequests {
         self.unread_since.map_or(until, |since| until.max(since + RESPONSE_TIMEOUT))
     }
 
-    /// Waits until the time of the oldest request is over: that with the lowest id, because ids grow and all requests have the same
-    /// time limit.
+    /// Waits until the time of the oldest request is over: that with the lowest id, because all have the same time limit.
     async fn overdue(&self) {
         match self.waiting.first_key_value() {
             Some((_, oldest)) => tokio::time::sleep_until(self.end(oldest.until)).await,

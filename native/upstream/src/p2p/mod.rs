@@ -6,7 +6,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `upstream`, `answer` | a node as an upstream: answers the core's requests from messages of the node |
-//! | `block`, `stretch`, `body`, `state` | what these answers need: headers by number and hash, many headers, bodies of blocks, parts of states |
+//! | `block`, `stretch`, `body`, `state` | headers by number and hash, many headers, bodies of blocks, parts of states |
 //! | `message`, `error` | responses of a node, and why there is none |
 //! | `node`, `address` | a node that is dialled again and again, and its address |
 //! | `link`, `connection` | one connection: its handle, and the task that owns the socket |

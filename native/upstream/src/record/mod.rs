@@ -1,5 +1,5 @@
-//! Writes recordings: the responses to all requests that a light client makes about a range of blocks, or those to the
-//! requests that it did make.
+//! Writes recordings, which `replay` reads as upstreams. `record` (of `rootlight record`) sends all requests that a light client
+//! makes about a range of blocks; `recorded` records the requests that a program sends while it runs.
 
 mod recorded;
 mod writer;
@@ -17,7 +17,7 @@ pub use recorded::{RECORDING_BYTES, RecordedUpstream, Recording};
 use writer::Files;
 pub use writer::RecordError;
 
-/// Blocks requested at a time; limits memory and gives regular progress lines.
+/// Number of blocks that are requested at a time; limits memory and gives regular progress lines.
 const STEP: u64 = 50;
 
 /// The range, accounts and form of a recording.
@@ -31,7 +31,7 @@ pub struct RecordPlan {
     pub accounts: Vec<String>,
     /// Storage slots to prove with each account.
     pub slots: Vec<String>,
-    /// Compress files.
+    /// Whether the files are compressed.
     pub gzip: bool,
 }
 
@@ -95,16 +95,20 @@ pub async fn record(
     Ok(RecordedRange { from: plan.from, to, answers })
 }
 
+/// A recording of a range of blocks that is being made.
 struct BlockRecorder<'a> {
     upstream: &'a dyn Upstream,
     files: Files,
     /// Methods that the upstream does not have. Each is reported once and then left out.
     missing: BTreeSet<&'static str>,
+    /// Number of responses written.
     answers: u64,
+    /// Gets lines of text for the user.
     progress: &'a (dyn Fn(&str) + Sync),
 }
 
 impl BlockRecorder<'_> {
+    /// The last block of the plan, after a check of the range against the upstream's head.
     async fn last_block(&self, plan: &RecordPlan) -> Result<u64, RecordError> {
         let answer = self.upstream.request(vec![call("eth_blockNumber", json!([]))]).await.into_iter().next();
         let head = match answer {
@@ -127,6 +131,7 @@ impl BlockRecorder<'_> {
         self.ask("info", requests.to_vec()).await.map(|_| ())
     }
 
+    /// Records all requests about the blocks from `first` to `last`.
     async fn blocks(&mut self, first: u64, last: u64, plan: &RecordPlan) -> Result<(), RecordError> {
         let requests =
             (first..=last).map(|n| call("eth_getBlockByNumber", json!([quantity(n), true]))).collect();
@@ -151,8 +156,8 @@ impl BlockRecorder<'_> {
         self.ask("proofs", proofs).await.map(|_| ())
     }
 
-    /// Sends requests and writes the responses. A failed connection ends the recording; errors of single requests
-    /// are recorded.
+    /// Sends requests and writes the responses into the file of this name. A failed connection ends the recording; errors of single
+    /// requests are recorded.
     async fn ask(
         &mut self,
         file: &'static str,
@@ -166,7 +171,8 @@ impl BlockRecorder<'_> {
         let answers = self.upstream.request(requests.clone()).await;
         for (call, answer) in requests.iter().zip(&answers) {
             match answer {
-                Err(UpstreamError::Rpc { code: -32601, .. }) => self.miss(call.method),
+                // "Method not found" (JSON-RPC 2.0).
+                Err(UpstreamError::Rpc { code: -32601, .. }) => self.leave_out(call.method),
                 // The upstream is itself a recording, which does not hold this response.
                 Err(UpstreamError::NotRecorded(_)) => {}
                 Err(error @ UpstreamError::Rpc { .. }) => self.write(file, call, Err(error))?,
@@ -177,7 +183,8 @@ impl BlockRecorder<'_> {
         Ok(answers)
     }
 
-    fn miss(&mut self, method: &'static str) {
+    /// Notes that the upstream does not have a method.
+    fn leave_out(&mut self, method: &'static str) {
         if self.missing.insert(method) {
             (self.progress)(&format!("{method} is not available from {}; left out", self.upstream.name()));
         }
@@ -195,6 +202,7 @@ impl BlockRecorder<'_> {
 }
 
 impl BlockLinks {
+    /// The requests for the uncles of a block.
     fn uncle_requests(&self, number: u64) -> Vec<UpstreamRequest> {
         let by = |method, block: String, index: u64| call(method, json!([block, quantity(index)]));
         (0..self.uncles.len() as u64)
@@ -208,6 +216,7 @@ impl BlockLinks {
             .collect()
     }
 
+    /// The requests for the receipts of a block's transactions.
     fn receipt_requests(&self) -> Vec<UpstreamRequest> {
         let of = |tx: &Transaction| {
             let hash = &tx.hash;

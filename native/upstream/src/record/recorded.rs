@@ -1,4 +1,4 @@
-//! A recording of what upstreams are asked while they are in use.
+//! Records the requests to upstreams, and their responses, while a program uses the upstreams.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,21 +9,25 @@ use rootlight::light::UpstreamRequest;
 use super::writer::{Files, RecordError};
 use crate::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
-/// Results longer than this in all are not recorded, in bytes.
+/// Most bytes of results in a recording. Results beyond it are left out.
 pub const RECORDING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Name of the file.
+/// Name of the file, without its ending.
 const NAME: &str = "exchanges";
 
-/// A recording that some upstreams write to.
+/// A recording that one or several upstreams write to.
 pub struct Recording(Mutex<RecordingProgress>);
 
 struct RecordingProgress {
-    /// `None` once it is complete or has failed.
+    /// The files; `None` once the recording is complete or has failed.
     files: Option<Files>,
+    /// The first failure to write.
     failure: Option<RecordError>,
+    /// Number of recorded requests.
     exchanges: u64,
+    /// Bytes of recorded results.
     bytes: usize,
+    /// Whether results were left out because of [`RECORDING_BYTES`].
     is_cut: bool,
 }
 
@@ -43,7 +47,7 @@ impl Recording {
         })))
     }
 
-    /// Completes the recording; returns whether it is whole: what came after [`RECORDING_BYTES`] is not in it.
+    /// Completes the recording. Returns whether it is whole; `false` if results were left out because of [`RECORDING_BYTES`].
     ///
     /// # Errors
     /// A file cannot be written.
@@ -60,6 +64,7 @@ impl Recording {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Records a request and its result.
     fn note(&self, request: &UpstreamRequest, result: &UpstreamResult) {
         let result = match result {
             Ok(result) => Ok(&**result),

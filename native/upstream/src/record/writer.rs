@@ -1,5 +1,5 @@
-//! Files of a recording. A file is written under a temporary name, which `replay:` does not read, and gets its final name
-//! when it is complete.
+//! Writes the files of a recording. A file is written under a temporary name, which `replay:` does not read, and gets its final
+//! name when it is complete.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -40,12 +40,16 @@ pub enum RecordError {
     Write { path: PathBuf, source: io::Error },
 }
 
+/// The files of a recording that are being written.
 pub(super) struct Files {
     folder: PathBuf,
+    /// Whether files are compressed.
     gzip: bool,
+    /// The open files, by their names without an ending.
     open: BTreeMap<&'static str, Output>,
 }
 
+/// An open file.
 enum Output {
     Plain(BufWriter<NewFile>),
     Gzip(GzEncoder<BufWriter<NewFile>>),
@@ -58,7 +62,7 @@ impl Files {
         Ok(Self { folder: folder.to_owned(), gzip, open: BTreeMap::new() })
     }
 
-    /// Writes one line with a request and its response.
+    /// Writes one line with a request and its response, under an id, into the file of this name.
     pub(super) fn write(
         &mut self,
         name: &'static str,
@@ -80,7 +84,7 @@ impl Files {
         };
         // JSON allows line breaks between tokens, but not inside strings.
         let line = line.replace(['\n', '\r'], " ");
-        let path = self.complete(name);
+        let path = self.final_path(name);
         let failed = |source| RecordError::Write { path: path.clone(), source };
         if !self.open.contains_key(name) {
             let file = BufWriter::new(NewFile::beside(&path, false).map_err(failed)?);
@@ -100,24 +104,26 @@ impl Files {
 
     /// Completes all files and gives them their final names.
     pub(super) fn finish(self) -> Result<(), RecordError> {
-        let names: Vec<PathBuf> = self.open.keys().map(|name| self.complete(name)).collect();
-        for (output, complete) in self.open.into_values().zip(names) {
-            let failed = |source| RecordError::Write { path: complete.clone(), source };
+        let names: Vec<PathBuf> = self.open.keys().map(|name| self.final_path(name)).collect();
+        for (output, final_path) in self.open.into_values().zip(names) {
+            let failed = |source| RecordError::Write { path: final_path.clone(), source };
             let file = match output {
                 Output::Plain(file) => file,
                 Output::Gzip(file) => file.finish().map_err(failed)?,
             };
             let file = file.into_inner().map_err(|failure| failed(failure.into_error()))?;
-            file.replace(&complete).map_err(failed)?;
+            file.replace(&final_path).map_err(failed)?;
         }
         Ok(())
     }
 
-    fn complete(&self, name: &str) -> PathBuf {
+    /// The final path of the file of this name.
+    fn final_path(&self, name: &str) -> PathBuf {
         self.folder.join(if self.gzip { format!("{name}.jsonl.gz") } else { format!("{name}.jsonl") })
     }
 }
 
+/// The JSON-RPC error of a response. Errors other than those of the upstream become internal errors (-32603).
 fn error_object(error: &UpstreamError) -> Value {
     match error {
         UpstreamError::Rpc { code, message, data: Some(data) } => {

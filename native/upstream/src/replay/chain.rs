@@ -1,4 +1,5 @@
-//! Heights, hashes and state roots of the recorded blocks.
+//! The recorded blocks: heights, hashes and state roots, by which requests by hash are answered from responses by number, and state
+//! from recorded trie nodes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use super::line::RecordedExchange;
 use crate::UpstreamResult;
 
+/// A recorded block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplayBlock {
     pub(super) number: u64,
@@ -33,8 +35,8 @@ struct BlockFields {
 }
 
 impl ReplayChain {
-    /// Adds the block of a recorded response to `eth_getBlockByNumber` or `eth_getBlockByHash`. `counts` tells whether
-    /// this response is the one that is served for its request.
+    /// Adds the block of a recorded response to `eth_getBlockByNumber` or `eth_getBlockByHash`. `counts` says whether this response
+    /// is the one that the replay gives for its request.
     pub(super) fn learn(&mut self, exchange: &RecordedExchange, counts: bool) {
         let by_number = match exchange.method.as_str() {
             "eth_getBlockByNumber" => true,
@@ -59,6 +61,7 @@ impl ReplayChain {
         self.canonical.len().saturating_add(self.by_hash.len()).saturating_add(self.reorganized.len())
     }
 
+    /// The height of the highest canonical block.
     pub(super) fn head(&self) -> Option<u64> {
         self.canonical.last_key_value().map(|(number, _)| *number)
     }

@@ -1,4 +1,4 @@
-//! The index of a recording: finds the line that holds the response to a request.
+//! The index of a recording: finds the line with the response to a request, and the line with a trie node.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl RequestKey {
     }
 }
 
-/// Normalizes parameters: hex becomes lower case; serde's map type sorts object members.
+/// Normalizes a parameter: hex becomes lower case, and the members of an object are sorted, which serde's map type does.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::String(text) if text.starts_with("0x") || text.starts_with("0X") => {
@@ -41,65 +41,71 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// Bytes that one request, node or block takes in the index, with room for growth.
+/// Bytes that one request, node or block takes in the index, with the free part of a growing hash table.
 const ENTRY_BYTES: usize = 192;
 
-/// Bytes that the index takes from the budget at a time.
+/// Bytes that the index reserves of the budget at a time.
 const HOLD_STEP: usize = 256 * 1024;
 
+/// The position of a line: the index of its file, and the offset and length in bytes.
 #[derive(Clone, Copy)]
 struct LinePosition {
-    source: u32,
+    file: u32,
     offset: u64,
     length: u32,
 }
 
+/// The line with the response to a request.
 struct IndexedAnswer {
     line: LinePosition,
-    /// Whether the result is not null. It replaces errors and nulls, which a recording has from polling.
+    /// Whether the response is a result other than null. Such a response replaces an error or null, which a recording has from
+    /// requests that were repeated until they had a result.
     settled: bool,
 }
 
 /// The index over all files of a recording.
 pub(super) struct RecordingIndex {
-    sources: Vec<RecordingFile>,
+    files: Vec<RecordingFile>,
     answers: HashMap<RequestKey, IndexedAnswer>,
+    /// The trie nodes and long values, by hash.
     nodes: HashMap<B256, LinePosition>,
     chain: ReplayChain,
+    /// The bytes of the budget that the index takes.
     reserved: Reservation,
 }
 
 impl RecordingIndex {
-    /// Reads all sources once. The index takes its bytes from the budget.
-    pub(super) fn build(sources: Vec<RecordingFile>, budget: &Budget) -> Result<Self, ReplayError> {
+    /// Reads all files once. The index reserves its bytes of the budget.
+    pub(super) fn build(files: Vec<RecordingFile>, budget: &Budget) -> Result<Self, ReplayError> {
         let mut index = Self {
-            sources: Vec::new(),
+            files: Vec::new(),
             answers: HashMap::new(),
             nodes: HashMap::new(),
             chain: ReplayChain::default(),
             reserved: Reservation::default(),
         };
-        for (source, number) in sources.iter().zip(0_u32..) {
-            source.lines(&mut |offset, text| {
+        for (file, number) in files.iter().zip(0_u32..) {
+            file.lines(&mut |offset, text| {
                 let Ok(length) = u32::try_from(text.len()) else { return Ok(()) };
-                index.add(LinePosition { source: number, offset, length }, text);
-                index.hold(source, budget)
+                index.add(LinePosition { file: number, offset, length }, text);
+                index.hold(file, budget)
             })?;
         }
-        index.sources = sources;
+        index.files = files;
         Ok(index)
     }
 
-    /// Takes bytes from the recordings' budget as the index grows.
-    fn hold(&mut self, source: &RecordingFile, budget: &Budget) -> Result<(), ReplayError> {
+    /// Reserves bytes of the budget of recordings as the index grows. An error names `file`.
+    fn hold(&mut self, file: &RecordingFile, budget: &Budget) -> Result<(), ReplayError> {
         let entries = self.answers.len().saturating_add(self.nodes.len()).saturating_add(self.chain.len());
         let bytes = entries.saturating_mul(ENTRY_BYTES);
         if bytes > self.reserved.bytes() {
-            source.hold(budget, &mut self.reserved, HOLD_STEP)?;
+            file.hold(budget, &mut self.reserved, HOLD_STEP)?;
         }
         Ok(())
     }
 
+    /// Adds the contents of a line.
     fn add(&mut self, line: LinePosition, text: &[u8]) {
         match line::read(text) {
             LineContent::Nothing => {}
@@ -114,13 +120,14 @@ impl RecordingIndex {
         }
     }
 
+    /// Adds a request with its response, unless a better response to the same request was added before.
     fn add_exchange(&mut self, line: LinePosition, exchange: &RecordedExchange) {
         let settled = exchange.result.as_ref().is_ok_and(|result| result.get() != "null");
         let request = RequestKey::new(&exchange.method, &exchange.params);
         let take = match self.answers.get(&request) {
             None => true,
             Some(known) if known.settled != settled => settled,
-            Some(_) => moves(&exchange.method, &exchange.params),
+            Some(_) => may_change(&exchange.method, &exchange.params),
         };
         if take {
             self.answers.insert(request, IndexedAnswer { line, settled });
@@ -128,6 +135,7 @@ impl RecordingIndex {
         self.chain.learn(exchange, take);
     }
 
+    /// The number of recorded requests.
     pub(super) fn len(&self) -> usize {
         self.answers.len()
     }
@@ -157,14 +165,14 @@ impl RecordingIndex {
     }
 
     fn read(&self, line: LinePosition) -> Option<Vec<u8>> {
-        let source = self.sources.get(usize::try_from(line.source).ok()?)?;
-        source.read(line.offset, line.length)
+        let file = self.files.get(usize::try_from(line.file).ok()?)?;
+        file.read(line.offset, line.length)
     }
 }
 
-/// Whether the response to a request changes while a node runs; its last recorded response counts. All other
+/// Whether the response to a request can change while a node runs: then its last recorded response counts. All other
 /// requests are about fixed blocks, and their first response counts.
-fn moves(method: &str, params: &[Value]) -> bool {
+fn may_change(method: &str, params: &[Value]) -> bool {
     let tag = |param: &Value| matches!(param.as_str(), Some("latest" | "pending" | "safe" | "finalized"));
     matches!(method, "eth_getTransactionByHash" | "eth_getTransactionReceipt")
         || params.is_empty()

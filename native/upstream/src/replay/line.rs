@@ -1,4 +1,4 @@
-//! Decodes one line of a recording.
+//! Decodes one line of a recording: requests with their responses, or a trie node. The forms are listed in `mod.rs`.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::light::RawResponse;
@@ -9,11 +9,12 @@ use serde_json::value::RawValue;
 
 use crate::{UpstreamResult, result_of};
 
-/// Longest JSON-RPC id that is compared, in bytes.
+/// Longest JSON-RPC id that is compared, in bytes; bounds the memory of a batch's ids.
 const ID_BYTES: usize = 256;
-/// Most members of a recorded batch that are read.
+/// Most members of a recorded batch that are read; further ones are ignored.
 const BATCH: usize = 1000;
 
+/// The members of a line.
 #[derive(Deserialize)]
 struct RawLine<'a> {
     #[serde(borrow, default)]
@@ -39,13 +40,17 @@ pub(super) struct RecordedExchange {
     pub(super) result: UpstreamResult,
 }
 
+/// The contents of a line.
 pub(super) enum LineContent {
+    /// One request with its response, or those of a batch.
     Exchanges(Vec<RecordedExchange>),
     /// A trie node or long value with this hash.
     Node(B256),
+    /// Neither of these.
     Nothing,
 }
 
+/// A recorded request.
 #[derive(Deserialize)]
 struct LineRequest {
     #[serde(default)]
@@ -72,16 +77,18 @@ pub(super) fn read(line: &[u8]) -> LineContent {
     }
 }
 
+/// The bytes of the trie node or long value in a line.
 pub(super) fn node_value(line: &[u8]) -> Option<Bytes> {
     let line = serde_json::from_slice::<RawLine<'_>>(line).ok()?;
     text(line.node.or(line.value)?)
 }
 
-/// Parses a JSON string of hex.
+/// Parses a JSON string of hexadecimal digits.
 fn text<T: std::str::FromStr>(raw: &RawValue) -> Option<T> {
     serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()
 }
 
+/// The requests of a line, each with its response. In a batch, the id says which response belongs to a request.
 fn exchanges(request: &str, response: &str) -> Vec<RecordedExchange> {
     if request.len() > REQUEST_BYTES {
         return Vec::new();
@@ -94,10 +101,10 @@ fn exchanges(request: &str, response: &str) -> Vec<RecordedExchange> {
             .collect();
     }
     let requests: Vec<&RawValue> = serde_json::from_str(request).unwrap_or_default();
-    let mut with_ids: Vec<(Value, &str)> = Vec::new();
+    let mut responses: Vec<(Value, &str)> = Vec::new();
     let read = for_each_member(response, &mut |raw| {
-        with_ids.push((id_of(raw.get()), raw.get()));
-        with_ids.len() < BATCH
+        responses.push((id_of(raw.get()), raw.get()));
+        responses.len() < BATCH
     });
     if read.is_err() {
         return Vec::new();
@@ -105,7 +112,7 @@ fn exchanges(request: &str, response: &str) -> Vec<RecordedExchange> {
     let mut found = Vec::new();
     for request in requests.into_iter().take(BATCH) {
         let Ok(request) = serde_json::from_str::<LineRequest>(request.get()) else { continue };
-        let response = with_ids.iter().find(|(id, _)| !id.is_null() && *id == request.id);
+        let response = responses.iter().find(|(id, _)| !id.is_null() && *id == request.id);
         found.extend(response.and_then(|(_, response)| exchange(request, response)));
     }
     found
@@ -116,6 +123,7 @@ fn exchange(request: LineRequest, response: &str) -> Option<RecordedExchange> {
     Some(RecordedExchange { method: request.method, params: request.params.unwrap_or_default(), result })
 }
 
+/// The id of a response; null if it is missing or too long.
 fn id_of(response: &str) -> Value {
     #[derive(Deserialize)]
     struct Id<'a> {

@@ -1,4 +1,4 @@
-//! Recordings as upstreams: `replay:PATH` responds with what was recorded for the same method and parameters.
+//! Recordings as upstreams: `replay:PATH` gives the response that was recorded for the same method and parameters.
 //!
 //! A recording is a JSON-lines file, or a folder of them (`*.jsonl`, `*.jsonl.gz`, read in the order of their
 //! names). These lines are used:
@@ -7,7 +7,15 @@
 //! * `{"node": "0x..."}` or `{"hash": "0x...", "value": "0x..."}`: a node of the state trie, or a value of more than 32
 //!   bytes, which the trie stores by hash. State proofs of recorded blocks are computed from them.
 //!
-//! Other lines are skipped. Responses stay in the files; memory holds an index.
+//! Other lines are skipped. Responses stay in the files, and are read when they are requested; only an index is in memory.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `source` | the files: opening, decompressing, reading |
+//! | `line` | decodes a line |
+//! | `index` | finds the line of a request or a node |
+//! | `chain` | the recorded blocks |
+//! | `state` | proofs and values from recorded trie nodes |
 
 mod chain;
 mod index;
@@ -30,7 +38,7 @@ use index::{RecordingIndex, RequestKey};
 pub use source::ReplayError;
 
 /// Longest description of a request in a "not recorded" error, in characters.
-const QUESTION_CHARS: usize = 300;
+const REQUEST_CHARS: usize = 300;
 
 /// A recording that responds to requests.
 #[derive(Clone)]
@@ -46,14 +54,14 @@ impl Replay {
         Self::open_within(path, Limits::new())
     }
 
-    /// Opens a file or a folder that counts in these limits.
+    /// Opens a file or a folder, whose memory counts in these limits.
     pub fn open_within(path: impl AsRef<Path>, limits: Arc<Limits>) -> Result<Self, ReplayError> {
         let (path, budget) = (path.as_ref(), limits.recordings());
         let index = Arc::new(RecordingIndex::build(source::open(path, budget)?, budget)?);
         Ok(Self { index, name: format!("replay:{}", path.display()), limits })
     }
 
-    /// Opens a gzip-compressed JSON-lines recording held in memory.
+    /// Opens a gzip-compressed JSON-lines recording from its bytes. The name is for errors and logs.
     pub fn from_gzip(name: &str, bytes: &[u8]) -> Result<Self, ReplayError> {
         let limits = Limits::new();
         let budget = limits.recordings();
@@ -61,8 +69,8 @@ impl Replay {
         Ok(Self { index, name: format!("replay:{name}"), limits })
     }
 
-    /// Opens what a user names as the recording of a node: it must record something, and if it says of which network it is,
-    /// that must be the one of this chain id, if one is given.
+    /// Opens a recording that a user has named. It must have a request or a node; and if a chain id is given and the recording has
+    /// one, they must be equal.
     ///
     /// # Errors
     /// Also [`ReplayError::NoRecording`] and [`ReplayError::OtherNetwork`].
@@ -121,6 +129,7 @@ impl Replay {
         if let Some(answer) = self.head_request(method, params) {
             return answer;
         }
+        // The first response that is an error or null, in case no other is found.
         let mut unsettled = None;
         for source in [Self::recorded, Self::by_number_instead, Self::with_hashes, Self::state_answer] {
             match source(self, method, params) {
@@ -163,7 +172,7 @@ impl Replay {
         }
     }
 
-    /// Canonical blocks are recorded by number, so a request by hash is looked up by the block's number.
+    /// Answers a request about a canonical block by its hash with the response that was recorded for the block's number.
     fn by_number_instead(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         let method = match method {
             "eth_getBlockByHash" => "eth_getBlockByNumber",
@@ -238,7 +247,7 @@ fn is_settled(answer: &UpstreamResult) -> bool {
 
 fn not_recorded(method: &str, params: &[Value]) -> UpstreamResult {
     let text = format!("{method} {}", Value::from(params.to_vec()));
-    Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
+    Err(UpstreamError::NotRecorded(text.chars().take(REQUEST_CHARS).collect()))
 }
 
 /// Encodes a value as JSON text.

@@ -1,4 +1,4 @@
-//! The files of a recording: on disk, or decompressed in memory.
+//! The files of a recording: opened on disk, or decompressed in memory; and the errors of recordings.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -11,7 +11,8 @@ use rootlight_limits::io_words::of_path;
 
 use crate::words::other_network;
 
-/// Bytes by which the buffer of a decompressed file grows.
+/// Bytes by which the buffer of a file that is being decompressed grows. They are reserved before, because the decompressed length
+/// is not known.
 const STEP: usize = 1024 * 1024;
 /// Longest line, in bytes. The largest recorded responses (block traces) are below 5 MiB.
 const LINE_BYTES: u64 = 16 * 1024 * 1024;
@@ -57,13 +58,17 @@ pub enum ReplayError {
 /// A callback that receives the offset and text of a line.
 type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), ReplayError>;
 
+/// A file of a recording.
 pub(super) struct RecordingFile {
     path: PathBuf,
     kind: FileData,
 }
 
+/// The contents of a file.
 enum FileData {
+    /// On disk.
     File(Mutex<File>),
+    /// Decompressed in memory, with the reservation of the budget.
     Memory(Vec<u8>, #[allow(dead_code)] Reservation),
 }
 
@@ -112,6 +117,7 @@ fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<Recor
         let part = decoder.by_ref().take(STEP as u64);
         hold(path, budget, &mut reserved, STEP)?;
         bytes.reserve_exact(STEP);
+        // The braces end the life of `part`, which borrows the decoder, with this statement.
         let read = { part }.read_to_end(&mut bytes);
         let read = read.map_err(|source| ReplayError::NotGzip { path: path.to_owned(), source })?;
         if read < STEP {
@@ -122,7 +128,7 @@ fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<Recor
     }
 }
 
-/// Takes bytes from the budget of all recordings.
+/// Reserves bytes of the budget of all recordings. An error names the path.
 fn hold(path: &Path, budget: &Budget, reserved: &mut Reservation, bytes: usize) -> Result<(), ReplayError> {
     let more = budget.try_take(bytes);
     reserved
@@ -131,7 +137,7 @@ fn hold(path: &Path, budget: &Budget, reserved: &mut Reservation, bytes: usize) 
 }
 
 impl RecordingFile {
-    /// Takes bytes from the recordings' budget, for the index of this file.
+    /// Reserves bytes of the budget of all recordings, for the index of this file.
     pub(super) fn hold(
         &self,
         budget: &Budget,
@@ -162,6 +168,7 @@ impl RecordingFile {
             if read == 0 {
                 return Ok(());
             }
+            // The line may go on after the bytes that were read.
             if read as u64 == LINE_BYTES {
                 return Err(ReplayError::LongLine { path: self.path.clone(), limit: LINE_BYTES });
             }

@@ -1,7 +1,7 @@
 //! State responses computed from recorded trie nodes: proofs of inclusion and absence, code and storage.
 //!
-//! Recordings of the reference node hold no `eth_getProof` but can hold trie nodes. The responses have the
-//! form of `eth_getProof`: nodes from the root down, each as an RLP string.
+//! The reference node has no `eth_getProof`, so that its recordings have no proofs, but they can have trie nodes. Proofs have the
+//! form of `eth_getProof`'s result: nodes from the root down, each as an RLP string.
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use rootlight::state::Account;
@@ -39,6 +39,7 @@ impl From<NoAnswer> for Option<UpstreamError> {
     }
 }
 
+/// The JSON-RPC error of invalid parameters.
 pub(super) fn invalid_params(message: String) -> UpstreamError {
     UpstreamError::Rpc { code: INVALID_PARAMS, message, data: None }
 }
