@@ -19,8 +19,9 @@ const REFUSAL_MS: u64 = 3_000;
 /// For how long a budget counts as contended after a refusal.
 pub const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
 
-/// The number of unsent bytes of a connection that no budget counts. For all connections of a server (4,096) they make 64 MiB,
-/// but hardly any of them stay in memory, because the send buffer of a socket takes more than this at once.
+/// The number of unsent bytes of a connection that no budget counts. For 4,096 connections, as many as a server has by default
+/// besides WebSockets, they make 64 MiB, but hardly any of them stay in memory: the send buffer of a socket takes more than this
+/// at once.
 pub const SMALL_ANSWER: usize = 16 * 1024;
 
 /// The largest number of messages that wait in [`Budget::take_soon`]. A waiting message holds other bytes meanwhile, so that

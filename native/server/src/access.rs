@@ -90,6 +90,7 @@ impl Access {
         authority: Option<&str>,
         source: &mut RequestSource,
     ) -> Result<Option<AllowedOrigin>, AccessRefusal> {
+        // `Some(None)` for a header that is not ASCII, which names no host.
         let given = headers.get(header::HOST).map(|value| value.to_str().ok());
         let mut names = given.into_iter().chain(authority.map(Some));
         let is_local = names.all(|name| name.is_some_and(is_loopback_host));

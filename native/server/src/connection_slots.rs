@@ -34,8 +34,8 @@ const TAKEN_BYTES: u64 = 256 * 1024;
 /// The write time limit while other clients wait for bytes of the answer budget.
 const CONTENDED_WRITE: Duration = Duration::from_secs(1);
 
-/// The number of first bytes of a body or message that the request budget does not count. For all connections together (4,096)
-/// they make at most 64 MiB.
+/// The number of first bytes of a body or message that the request budget does not count. For 4,096 connections, as many as a
+/// server has by default besides WebSockets, they make at most 64 MiB.
 pub(crate) const FREE_BYTES: usize = 16 * 1024;
 
 /// The number of bytes of the request budget that a WebSocket message takes at a time: its length is not known before its

@@ -53,6 +53,7 @@ pub(crate) async fn handle(
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.count_for(source.id);
+    // A POST takes time before there is a response: its body is read and its message answered.
     let work = (*request.method() == Method::POST).then(|| connection.work());
     let mut reply = match admitted {
         Ok(cors) => {
@@ -69,6 +70,7 @@ pub(crate) async fn handle(
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
     reply.headers_mut().insert(REQUEST_ID, id);
     let response = count_until_sent(connection, reply).await;
+    // From here on the unsent response marks the connection as working.
     drop(work);
     let status = response.status().as_u16();
     if !is_probe {
@@ -104,7 +106,7 @@ async fn route(
     source: RequestSource,
     request: &mut Request,
 ) -> OutgoingResponse {
-    // Most requests are POSTs, of which no more is read than they need.
+    // Most requests are POSTs, whose headers need not be searched for an upgrade.
     let websocket = *request.method() != Method::POST && wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
@@ -129,6 +131,7 @@ async fn route(
     };
     connection.count_for(CallerId::of(&caller));
     match *request.method() {
+        // Only over HTTP can an answer be made while it is sent.
         Method::POST => post(shared, &Arc::new(caller.taking_pieces()), key, request).await,
         _ => {
             connection.assign_to(source.id);

@@ -62,7 +62,7 @@ impl KeyRules {
     /// this number: a filter that was installed under other rights does not exist for the key.
     #[must_use]
     pub fn rights(&self) -> u64 {
-        // Most keys have no lists, and each request asks for the number.
+        // Each request needs the hash, and most keys have no lists, so that the four hashes without lists are computed once.
         static WITHOUT_LISTS: LazyLock<[[u64; 2]; 2]> = LazyLock::new(|| {
             [false, true].map(|debug| {
                 [false, true].map(|state_override| {

@@ -38,8 +38,10 @@ const SHARE_FACTOR: u64 = 3;
 /// Callers beyond their shares together send the messages that are left so slowly that these last for this many milliseconds.
 const SLOW_MS: u64 = 60_000;
 
-/// How long a request waits until its caller's share allows it, and the pause between two tries.
+/// How long a request waits until its caller's share allows it.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two tries to send a request whose caller's share is used up.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Sends a request by `ask`, again and again while the share of its caller is used up. Between two tries the request holds no
