@@ -1,4 +1,5 @@
-//! The list of discovered nodes. The finder adds nodes to it, the slots take nodes from it, and a file stores it between runs.
+//! The node book: the list of discovered nodes. The finder adds nodes to it, the slots take nodes from it, and a file stores it
+//! between runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,7 +21,7 @@ use super::node_file;
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
 const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
 
-/// Number of failures after which a node that was never connected and does not answer discovery is removed from the list.
+/// Number of failures after which a node that was never connected and does not answer discovery is removed from the book.
 const HOPELESS: u32 = 3;
 
 /// A node that has not answered for this many seconds counts as a node that does not answer discovery.
@@ -32,7 +33,7 @@ pub struct NodeBook {
     network: u64,
     /// Whether nodes at private and other special addresses are used.
     allow_private: bool,
-    /// The folder of the file; `None` for a list in memory only.
+    /// The folder of the file; `None` for a book in memory only.
     folder: Option<PathBuf>,
     state: Mutex<BookState>,
     /// The number of changes so far, by which slots without a node notice new ones.
@@ -46,12 +47,12 @@ struct BookState {
     in_use: BTreeMap<usize, NodeRecord>,
     /// Nodes that no slot may take, because they are connected otherwise.
     avoided: BTreeSet<NodeId>,
-    /// Whether the list has changed since the file was written.
+    /// Whether the book has changed since the file was written.
     unsaved: bool,
 }
 
 impl NodeBook {
-    /// The list of a peer-to-peer network. With a folder, the file of an earlier run is read from there, and [`Self::save`] writes
+    /// The book of a peer-to-peer network. With a folder, the file of an earlier run is read from there, and [`Self::save`] writes
     /// it. A file that cannot be used is reported in the log and replaced. With `allow_private`, nodes at private and other
     /// special addresses are used too.
     #[must_use]
@@ -65,7 +66,7 @@ impl NodeBook {
                         nodes.into_iter().filter(|known| allowed(known.node.address, allow_private))
                     {
                         // If the clock was wrong, an earlier run stored times in the future. A node with such a time would never
-                        // be the oldest, and so never be removed from a full list.
+                        // be the oldest, and so never be removed from a full book.
                         known.seen = known.seen.min(now);
                         state.insert(known, now);
                     }
@@ -144,7 +145,7 @@ impl NodeBook {
     }
 
     /// Adds a node that the network's data names as a state server, a node that sends state chunks. There are few of them, so that
-    /// they may exceed the limits of the list.
+    /// they may exceed the limits of the book.
     pub(super) fn add_state_server(&self, node: NodeRecord) {
         let mut state = self.state();
         let known = state.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
@@ -266,7 +267,7 @@ impl Drop for NodeBook {
 }
 
 impl BookState {
-    /// Adds a node, if the list does not have too many nodes of its network. If the list is full, the node that answered longest
+    /// Adds a node, if the book does not have too many nodes of its network. If the book is full, the node that answered longest
     /// ago is removed first; a node that was caught with a lie is removed only after all others, so that its lie is remembered.
     fn insert(&mut self, known: KnownNode, now: u64) {
         if !self.network_has_room(known.node.address.ip()) {
@@ -296,7 +297,7 @@ impl BookState {
         }
     }
 
-    /// Whether the list has fewer than [`PER_NETWORK`] nodes of the network of an address.
+    /// Whether the book has fewer than [`PER_NETWORK`] nodes of the network of an address.
     fn network_has_room(&self, ip: IpAddr) -> bool {
         let large = |ip| networks(ip).1;
         let same = |known: &&KnownNode| {

@@ -27,7 +27,7 @@ fn in_same_networks(one: IpAddr, other: IpAddr) -> (bool, bool) {
 }
 
 /// The node to dial next, in addition to those that are `in_use`, at the time `now` in seconds since 1970. `all` is the whole
-/// list.
+/// book.
 pub(super) fn choose<'a>(
     all: impl Iterator<Item = &'a KnownNode> + Clone,
     in_use: &[NodeRecord],

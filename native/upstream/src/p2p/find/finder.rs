@@ -1,5 +1,5 @@
 //! Discovery of nodes over a UDP socket. The protocol is the machine `Discovery` of `rootlight-p2p`; this file moves its datagrams,
-//! tells it the time, and adds the nodes that it finds to the list (`NodeBook`).
+//! tells it the time, and adds the nodes that it finds to the `NodeBook`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +45,7 @@ pub struct FinderOptions {
     pub bind: SocketAddr,
     /// Hosts that are asked first. Without any, and without stored nodes, the finder only answers others.
     pub boot: Vec<BootHost>,
-    /// Nodes with snapshot service. They are added to the list as soon as DNS has their addresses, and are the first nodes that
+    /// Nodes with snapshot service. They are added to the book as soon as DNS has their addresses, and are the first nodes that
     /// a slot takes for state.
     pub state_servers: Vec<PeerAddress>,
 }
@@ -134,7 +134,7 @@ impl Drop for Finder {
     }
 }
 
-/// Moves data between the socket, the machine and the list of nodes.
+/// Moves data between the socket, the machine and the book of nodes.
 struct Driver {
     socket: UdpSocket,
     machine: Discovery,

@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `finder`, `boot`, `state_servers` | discovery over a socket; addresses of boot hosts and of state servers |
-//! | `book`, `known`, `node_file` | the list of nodes that answered, the record of each, and the file of the list |
+//! | `book`, `known`, `node_file` | the book: the list of nodes that answered, the record of each, and the file of the book |
 //! | `choose` | which node is dialled next |
 //! | `slots`, `slot_context` | a fixed number of upstreams, each of which uses one node after another; their settings |
 //! | `crawl` | dials every node that is found once |

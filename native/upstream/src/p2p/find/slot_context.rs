@@ -1,4 +1,4 @@
-//! The list of nodes and the settings that the slots of a light client share.
+//! The node book and the settings that the slots of a light client share.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct SlotOptions {
     pub nodes: Arc<StateNodes>,
 }
 
-/// The list of nodes and the settings of all slots. The finder runs until the last slot is dropped.
+/// The node book and the settings of all slots. The finder runs until the last slot is dropped.
 pub(super) struct SlotContext {
     pub(super) book: Arc<NodeBook>,
     options: SlotOptions,

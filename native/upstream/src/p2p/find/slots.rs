@@ -1,5 +1,5 @@
 //! Slots of a light client. A slot is an upstream that sends its requests to one discovered node at a time, and takes another node
-//! from the list when the present one is of no use or has lied.
+//! from the `NodeBook` when the present one is of no use or has lied.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +73,7 @@ struct SlotContent {
     current: Option<Arc<SlotNode>>,
 }
 
-/// A node of the list, and the upstream that dials it.
+/// A node of the book, and the upstream that dials it.
 struct SlotNode {
     node: NodeRecord,
     upstream: PeerUpstream,
@@ -222,7 +222,7 @@ async fn use_node(
     }
 }
 
-/// Notes in the list of nodes why a node was replaced.
+/// Notes in the book why a node was replaced.
 fn note_dismissal(slot: &SlotState, node: &NodeRecord, reason: Dismissal) {
     let (book, address) = (&slot.context.book, peer_address(node));
     match reason {

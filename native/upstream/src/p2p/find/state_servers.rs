@@ -13,7 +13,7 @@ use super::book::NodeBook;
 use super::boot::{BootHost, look_up};
 use crate::p2p::PeerAddress;
 
-/// Looks all servers up at the same time, again and again, and adds them to the list of nodes, until the returned value is
+/// Looks all servers up at the same time, again and again, and adds them to the node book, until the returned value is
 /// dropped.
 pub(super) fn look_up_all(servers: Vec<PeerAddress>, book: &Arc<NodeBook>) -> JoinSet<()> {
     let mut looking = JoinSet::new();
