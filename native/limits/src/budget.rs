@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn held_bytes_are_not_available_until_they_are_given_back() {
+    async fn reserved_bytes_are_not_available_until_they_are_given_back() {
         let budget = Budget::new(10 * UNIT);
         let mut reserved = budget.take(6 * UNIT).await;
         assert!(budget.try_take(5 * UNIT).is_none() && !budget.is_contended());

@@ -130,7 +130,7 @@ mod tests {
         let [program, page] = [None, Some("https://a.example")].map(asker);
         assert!(program != page && program.number == page.number);
         assert!([Some("https://b.example"), Some("null")].map(asker) == [page; 2]);
-        // Frames that send no origin are told apart all the same: by message, or by WebSocket.
+        // Frames that send no origin still have different ids: one for each message over HTTP, and one for each WebSocket.
         let frames = [at(Some("null"), None), at(Some("null"), None)];
         let sockets = frames.each_ref().map(|frame| frame.for_socket(9));
         let shared_id = |caller: &Caller| caller.owner().asker.shared_id();

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_not_used_even_if_it_is_a_link_to_nothing() {
+    fn a_name_that_a_broken_link_takes_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let taken = std::cell::Cell::new(0);

@@ -63,7 +63,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn failures_of_the_system_are_told_without_its_numbers() {
+    fn texts_of_system_errors_have_no_error_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

@@ -169,8 +169,8 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// Answers that one caller does not receive leave room for the longest answer of another, and those of its pages for
-    /// the longest of its programs.
+    /// Unread answers of one caller leave enough bytes for the longest answer to another caller, and those of its pages enough for
+    /// the longest answer to its programs.
     #[tokio::test(start_paused = true)]
     async fn runs_of_one_caller_leave_room_for_a_run_of_another() {
         let (limits, limit, moment) = (Limits::new(), Duration::from_secs(5), Duration::from_millis(20));
@@ -194,9 +194,9 @@ mod tests {
         assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
     }
 
-    /// A caller whose messages wait for upstreams leaves room for blocks and state of others.
+    /// A caller whose messages wait for upstreams leaves bytes of the budget for the facts of others.
     #[tokio::test(start_paused = true)]
-    async fn proven_data_of_one_caller_leave_room_for_those_of_another() {
+    async fn facts_of_one_caller_leave_bytes_to_another_caller() {
         let (limits, greedy, other) = (Limits::new(), Asker::from(1), Asker::from(2));
         let mut reserved = limits.facts().take_soon(greedy, 40 * MIB).await.unwrap();
         reserved.merge(limits.facts().take_soon(greedy, 8 * MIB).await.unwrap());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_server_takes_nothing_of_another() {
+    async fn a_server_takes_no_bytes_of_another_servers_budgets() {
         let (one, other, limit) = (Limits::new(), Limits::new(), Duration::from_secs(1));
         let _spent = one.answers().try_take(one.answers().size()).unwrap();
         assert!(one.hold_run(Asker::from(1), MIB, limit).await.is_none());

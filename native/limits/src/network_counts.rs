@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_compared_by_site_and_in_a_site_by_address() {
+    fn slots_are_compared_by_site_and_in_a_site_by_address() {
         let at = |address: &str| -> IpAddr { address.parse().unwrap() };
         let [one, two, house, v4] = ["2001:db8:0:1::", "2001:db8:0:2::", "2001:db8:7::", "192.0.2.7"].map(at);
         let networks = NetworkCounts::of([one, two, two, house, house, v4].into_iter());

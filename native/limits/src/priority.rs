@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_processor_time_between_pauses_is_no_work_that_cannot_pause() {
+    fn work_that_uses_little_processor_time_between_pauses_does_not_run_apart() {
         assert!(is_coarse(COARSE) && !is_coarse(COARSE / 2));
     }
 

@@ -505,8 +505,8 @@ mod tests {
         assert_eq!(runs.state().busy.taken, 0);
     }
 
-    /// Batches of an address fill all permits it may have; a single call from a new connection of it waits for one batch
-    /// to end, not for those that wait already, and takes whichever permit becomes free.
+    /// Batches of an address have all permits that the address may have. A single call from a new connection of the address waits
+    /// for one batch to end, not for the batches that wait already, and takes the first permit that becomes free.
     #[tokio::test(start_paused = true)]
     async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
         let runs = RunQueue::new(2);

@@ -128,7 +128,7 @@ mod tests {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        // Half a request keeps its slot for so long, if no other client wants it.
+        // A connection with half a request would keep its slot for the time limit of the head, if no other client needed a slot.
         let answer = tokio::time::timeout(HEAD_TIMEOUT, probe).await.expect("the probe has its turn");
         assert!(answer.ends_with("alive"), "{answer}");
         serving.abort();

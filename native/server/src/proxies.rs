@@ -168,7 +168,7 @@ mod tests {
             ("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
             ("fd00:1::1", &["1.2.3.4"], "1.2.3.4"),
             ("fd00:2::5", &["1.2.3.4"], "1.2.3.4"),
-            // Only proxies: the first of them.
+            // Only proxies are in the header: the first of them counts.
             ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
             // An entry that is no address, and the entries before it, do not count.
             ("10.0.0.1", &["1.2.3.4, unknown"], "10.0.0.1"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_of_others_is_ignored() {
+    fn the_forwarded_header_of_untrusted_clients_is_ignored() {
         let header = &["1.2.3.4"][..];
         assert_eq!(client(&["10.0.0.0/8"], "11.0.0.1", header), ("11.0.0.1".to_owned(), false));
         assert_eq!(client(&["fd00:2::5"], "fd00:2::6", header), ("fd00:2::6".to_owned(), false));

@@ -164,7 +164,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let address = Listen::Unix(folder.path().join("s"));
         let Listen::Unix(path) = &address else { unreachable!() };
-        // What a killed process leaves behind.
+        // The file that a killed process leaves behind.
         drop(std::os::unix::net::UnixListener::bind(path).unwrap());
         assert!(path.exists());
         let listener = Listener::bind(&address, 0o640).await.unwrap();

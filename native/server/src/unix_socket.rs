@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// A connection to a process that accepts none for a while fails, and the process listens all the same.
+    /// A connection to a process that accepts no connections for a while fails, although the process listens.
     #[tokio::test]
     async fn a_socket_of_a_busy_process_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();

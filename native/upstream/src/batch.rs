@@ -177,7 +177,7 @@ mod tests {
 
     /// The batches of many requests, together, take no more memory than the requests.
     #[test]
-    fn a_batch_has_room_for_its_own_requests_alone() {
+    fn a_batch_allocates_memory_for_its_own_requests_only() {
         let requests = |count| vec![UpstreamRequest::new("eth_chainId", "[]".into()); count];
         let parts: Vec<_> = split(requests(1_000), 20).collect();
         assert!(parts.len() == 50 && parts.iter().all(|part| part.len() == 20 && part.capacity() < 40));

@@ -97,7 +97,7 @@ mod tests {
     use super::super::unreserved;
     use super::*;
 
-    /// Answers each request with the next of these results, and counts the questions for the chain id.
+    /// Answers each request with the next of these results, and counts the requests for the chain id.
     struct ScriptedNode {
         results: Mutex<Vec<UpstreamResult>>,
         asked: Mutex<usize>,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upstream_that_tells_no_chain_id_is_judged_by_its_headers() {
+    async fn requests_to_an_upstream_without_a_chain_id_are_passed_on() {
         let unknown = UpstreamError::Rpc { code: -32601, message: "no".into(), data: None };
         for answer in [json("null"), Err(unknown), Err(UpstreamError::NotRecorded(String::new()))] {
             let node = Arc::new(ScriptedNode { results: Mutex::new(vec![answer]), asked: Mutex::default() });

@@ -79,7 +79,7 @@ mod tests {
 
     const WORDS: &str = "upstream connect error: db-7.corp.internal:5432, project 0123456789abcdef";
 
-    /// An upstream that fails in every way that has a text of its own.
+    /// An upstream that fails with each error whose text the upstream or a library writes.
     struct FailingUpstream;
 
     impl Upstream for FailingUpstream {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_learn_no_words_of_an_upstream_but_why_it_refuses_a_transaction() {
+    async fn callers_get_texts_of_an_upstream_only_for_a_refused_transaction() {
         let request = |method| UpstreamRequest::new(method, "[]".into());
         let methods = ["eth_getProof", "eth_getBlockByNumber", "eth_getLogs", "eth_sendRawTransaction"];
         let results = redacted(Arc::new(FailingUpstream), true).request(methods.map(request).into()).await;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_words_of_a_users_own_upstream_are_for_programs_and_not_for_pages_of_other_origins() {
+    async fn programs_get_texts_of_the_users_own_upstream_and_foreign_pages_do_not() {
         let upstream = redacted(Arc::new(FailingUpstream), false);
         let asked_for = async |page| {
             let request = vec![UpstreamRequest::new("eth_getProof", "[]".into())];

@@ -334,14 +334,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
         self.quota.on_worker(self.len(), move || work(message.0.as_ref())).await
     }
 
-    /// As [`Self::read`], and reserves `room` further bytes for the result.
+    /// As [`Self::read`], and reserves as many further bytes for the result.
     pub(crate) async fn read_into<T: Send + 'static>(
         &self,
-        room: usize,
+        further_bytes: usize,
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
     ) -> Result<(T, Reservation), NoWork> {
         let message = self.message.clone();
-        self.quota.work(room.max(self.len()), move || work(message.0.as_ref())).await
+        self.quota.work(further_bytes.max(self.len()), move || work(message.0.as_ref())).await
     }
 
     /// Gives the reservation back, for bytes that a cache with its own limit stores. There must be one copy of the value.
@@ -402,8 +402,8 @@ impl ReceiveQuota {
         }
         loop {
             match self.quota.try_reserve_for(false, missing) {
-                Ok(room) => {
-                    self.reserved.merge(room);
+                Ok(reserved) => {
+                    self.reserved.merge(reserved);
                     return Poll::Ready(Ok(()));
                 }
                 Err(NoRoom) if self.reserved.bytes() > 0 => return Poll::Ready(Err(NoRoom)),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sources_of_a_kind_leave_room_to_others() {
+    async fn sources_of_a_kind_leave_bytes_to_other_kinds() {
         let limits = Limits::new();
         let (kind, all) = (limits.peers(), limits.upstreams());
         let peers = [(); 3].map(|()| SourceQuota::of_peer(&limits));
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn short_messages_take_no_room() {
+    async fn short_messages_reserve_no_bytes() {
         let quota = source(MIB, MIB);
         let _all = quota.try_reserve(MIB).unwrap();
         let short = quota.admit(vec![0_u8; SHORT], Reservation::default()).unwrap();

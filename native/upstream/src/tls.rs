@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_read_is_no_authority() {
+    fn a_certificate_that_cannot_be_read_is_left_out() {
         let garbage = CertificateDer::from(vec![0_u8; 10]);
         assert_eq!(roots(vec![garbage]).len(), webpki_roots::TLS_SERVER_ROOTS.len());
     }

@@ -279,8 +279,8 @@ impl WsConnection {
                 }
                 message = next(&mut socket) => {
                     let message = message.map_err(|error| self.end(error))?;
-                    let room = socket.get_mut().take_room();
-                    self.receive(message, room).await?;
+                    let reserved = socket.get_mut().take_room();
+                    self.receive(message, reserved).await?;
                 }
                 () = sleep_until(next_look) => {}
             }

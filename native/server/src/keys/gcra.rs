@@ -132,7 +132,7 @@ mod tests {
                 let tokens = bucket.tokens.max(0) / i128::from(rate.interval);
                 prop_assert_eq!(i128::from(gcra.left(rate, now).requests), tokens);
                 if let Err(wait) = taken {
-                    // The time that is told is exact.
+                    // The returned time is exact.
                     prop_assert!(gcra.clone().take(rate, weight, now + wait - 1).is_err());
                     prop_assert!(gcra.clone().take(rate, weight, now + wait).is_ok());
                 }

@@ -152,7 +152,7 @@ mod tests {
             let unfit = see(&refused, &rules).unfit;
             assert!(matches!(unfit, Some(NotAllowed::Contract(_))), "{refused}: {unfit:?}");
         }
-        // Two receivers: whichever of them the engine would take, the call is not allowed.
+        // Two receivers: whichever of them the engine would use, the call is not allowed.
         let twice =
             format!(r#"{{"id":1,"method":"eth_call","params":[{{"to":"{OTHER}","to":"{SHOP}"}},"latest"]}}"#);
         assert!(inspect(&read(twice.as_bytes()), &rules).unfit.is_some());

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn another_database_is_not_taken_for_one_of_keys() {
+    fn a_database_of_another_program_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("chain.redb");
         let other = redb::Database::create(&path).unwrap();

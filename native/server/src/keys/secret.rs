@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_keys() {
+    fn texts_of_another_form_are_no_keys() {
         let text = KeyText::random().unwrap().reveal();
         for bad in [
             String::new(),

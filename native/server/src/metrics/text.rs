@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_chain_was_judged_bitcoin_says_nothing_of_it() {
+    fn before_bitcoin_has_judged_the_chain_the_verdict_is_unavailable() {
         let health = BitcoinHealth { tip: Some((840_000, 1)), sources: 2, report: None };
         let text = text(ServiceStatus { bitcoin: Some(health), ..ServiceStatus::default() }, Vec::new());
         for line in [

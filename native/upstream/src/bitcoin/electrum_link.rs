@@ -181,7 +181,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads all lines of these bytes, sent in pieces of so many; then the error at the end.
+    /// Reads all lines of these bytes, which are sent in pieces of `piece` bytes. Returns the lengths of the lines, and the error at
+    /// the end.
     async fn lines(bytes: Vec<u8>, piece: usize) -> (Vec<usize>, UpstreamError) {
         let (ours, mut theirs) = duplex(64 * 1024);
         tokio::spawn(async move {

@@ -207,7 +207,7 @@ mod tests {
             [(0xffff_0000_i64, true), (-65_536, true), (1 << 32, false), (i64::MIN, false)]
         {
             block.version = version;
-            // The hash does not fit any more, so only the range of the version is seen through the header's other checks.
+            // With another version the header has another hash, so that this test sees only whether the version is in range.
             block.id.clear();
             assert_eq!(header(&block), None);
             let read =

@@ -176,7 +176,7 @@ mod tests {
             |_: &str, _: Value| result(&json!({"headers": []})),
             |_: &str, _: Value| result(&json!("nonsense")),
             |_: &str, _: Value| result(&json!("AAAA")),
-            // Lists of coinbases with more entries than were asked for.
+            // Lists of coinbases with more entries than were requested.
             |_: &str, _: Value| result(&json!("AcPAwMA=")),
         ] {
             let source = source(answer);

@@ -308,8 +308,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_asked_for_without_need() {
-        // Nothing listens there.
+    async fn calls_for_no_headers_or_coinbases_send_no_request() {
+        // No program listens at these addresses.
         let esplora = BitcoinSource::open("http://127.0.0.1:1").unwrap();
         let electrum = BitcoinSource::open("tcp://127.0.0.1:1").unwrap();
         assert_eq!(esplora.headers(5, 0).await, Ok(Vec::new()));

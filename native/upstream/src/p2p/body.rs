@@ -101,9 +101,9 @@ impl PeerBodies {
         let gas_limit = header.gas_limit.value();
         let count = message.read(move |payload| count(gas_limit, &body(payload)?)).await?;
         let count = count.inspect_err(|_| self.forget(hash))?;
-        let room =
+        let needed =
             count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(BODY_COPIES));
-        if room > self.node.quota().most() {
+        if needed > self.node.quota().most() {
             self.forget(hash);
             return Err(PeerError::Wrong("a body is longer than a block can be"));
         }
@@ -114,7 +114,7 @@ impl PeerBodies {
             decode(&network, &body)
         };
         let read = move |payload: &[u8]| read(payload).map(convert);
-        let (converted, reserved) = message.read_into(room, read).await?;
+        let (converted, reserved) = message.read_into(needed, read).await?;
         Ok((converted.inspect_err(|_| self.forget(hash))??, reserved))
     }
 

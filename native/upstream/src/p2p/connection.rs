@@ -533,7 +533,7 @@ async fn made(making: &mut Option<PendingResponse>) -> Option<PeerResponse> {
 mod tests {
     use super::*;
 
-    /// A question that has just been sent.
+    /// Adds a request that has just been sent.
     fn ask(open_requests: &mut OpenRequests) -> oneshot::Receiver<Result<Option<ReceivedBytes>, PeerError>> {
         let (reply, answer) = oneshot::channel();
         let id = open_requests.next_id.saturating_add(1);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_for_which_a_peer_is_not_read_is_not_its_silence() {
+    async fn time_limits_of_requests_stop_while_the_peer_is_not_read() {
         let silent = PeerError::NoResponse(RESPONSE_TIMEOUT);
         let mut open_requests = OpenRequests::default();
         let answer = ask(&mut open_requests);
@@ -572,14 +572,14 @@ mod tests {
         tokio::time::advance(Duration::from_secs(3)).await;
         open_requests.note_read(true);
         assert_eq!(ended(&mut open_requests, answer).await, (5, silent.clone()));
-        // Looks at messages that find room take no time.
+        // Reading that stops and goes on at once prolongs no request.
         let answer = ask(&mut open_requests);
         for _ in 0..100 {
             open_requests.note_read(false);
             open_requests.note_read(true);
         }
         assert_eq!(ended(&mut open_requests, answer).await, (6, silent));
-        // Not read any more.
+        // The peer is not read any more.
         let answer = ask(&mut open_requests);
         tokio::time::advance(Duration::from_secs(2)).await;
         open_requests.note_read(false);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn long_messages_are_read_after_questions_for_them() {
+    async fn long_messages_are_read_only_after_requests_for_them() {
         let mut open_requests = OpenRequests::default();
         assert_eq!(open_requests.longest_message(), LONGEST_UNASKED);
         open_requests.allowed.insert(longest_response(&Request::SnapStatus), Instant::now() + LATE);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_thing_is_left_alone_for_longer_each_time_and_other_things_are_not() {
+    async fn each_missing_item_has_its_own_pause_which_doubles() {
         let (negative_cache, item) = (NegativeCache::default(), MissingItem::State(B256::repeat_byte(1)));
         for pause in [10, 20, 40, 80, 160, 300, 300] {
             negative_cache.note(item);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn made_up_things_take_bounded_memory() {
+    async fn invented_items_take_bounded_memory() {
         let negative_cache = NegativeCache::default();
         for number in 0..3 * MAX_ITEMS {
             negative_cache.note(MissingItem::Block(B256::left_padding_from(&number.to_be_bytes())));

@@ -535,7 +535,7 @@ mod tests {
         assert_ne!(*Identity::open(&Network::regtest(), B256::ZERO, None).unwrap().id(), first);
     }
 
-    /// A name that others told of may lead anywhere, so what it leads to is looked at.
+    /// A host name that other nodes have sent may have any address, so that its addresses are checked.
     #[tokio::test]
     async fn addresses_out_of_reach_are_not_dialled() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

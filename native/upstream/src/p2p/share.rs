@@ -99,7 +99,7 @@ impl MinuteQuota {
 mod tests {
     use super::*;
 
-    /// Whatever callers send, the program's own messages have room, and a caller leaves a part to each further one.
+    /// Whatever callers send, a part of the messages is left to the program itself, and each caller leaves a part to the next.
     #[test]
     fn the_messages_of_a_minute_are_shared_out() {
         let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
@@ -124,11 +124,11 @@ mod tests {
         }
         assert!((50..=200).contains(&slowly), "{slowly}");
         assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
-        // A minute later all is as at first.
+        // A minute later the whole share is available again.
         assert!(minute.take(1.into(), 130_000, all.room(130_000)));
     }
 
-    /// The one that tries most often does not get all that is left.
+    /// The caller that tries most often does not get all messages that are left.
     #[test]
     fn callers_beyond_their_shares_are_served_slowly_in_equal_parts() {
         let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));

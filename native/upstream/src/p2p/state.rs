@@ -198,7 +198,7 @@ impl StateSearch<'_> {
                 under_way.push(async move { (from, fetch_chunk(node, request, root).await) });
             }
             match under_way.next().await {
-                Some((from, Ok((chunk, room)))) => self.received(from, chunk, room)?,
+                Some((from, Ok((chunk, reserved)))) => self.received(from, chunk, reserved)?,
                 Some((from, Err(error))) => self.failed(from, error)?,
                 None => return Err(PeerError::Wrong("no chunk leads further")),
             }
@@ -219,9 +219,14 @@ impl StateSearch<'_> {
         wanted
     }
 
-    fn received(&mut self, from: u64, (nodes, size): ChunkNodes, room: Reservation) -> Result<(), PeerError> {
+    fn received(
+        &mut self,
+        from: u64,
+        (nodes, size): ChunkNodes,
+        reserved: Reservation,
+    ) -> Result<(), PeerError> {
         self.node.negative_cache().forget(MissingItem::State(self.root));
-        self.reserved.merge(room);
+        self.reserved.merge(reserved);
         self.seek.received(from);
         self.searched.add(self.block, self.root, size);
         for (hash, node) in nodes {
@@ -267,9 +272,9 @@ async fn fetch_chunk(
     let request = Request::Chunk(asked);
     let chunk =
         retry_within_share(|| async { link.permit(asker(), &request).await?.ask(request).await }).await?;
-    let room = chunk.len().saturating_mul(CHUNK_COPIES);
+    let needed = chunk.len().saturating_mul(CHUNK_COPIES);
     let (proven, mut reserved) =
-        chunk.read_into(room, move |payload| read_chunk(payload, asked, root)).await?;
+        chunk.read_into(needed, move |payload| read_chunk(payload, asked, root)).await?;
     reserved.shrink_to(chunk.len());
     Ok((proven?, reserved))
 }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_peer_has_the_address_that_it_was_named_by() {
+    async fn the_address_of_a_peer_is_the_one_of_its_name() {
         let network = Network::regtest();
         let identity = Arc::new(Identity::open(&network, B256::ZERO, None).unwrap());
         let network = Arc::new(network);

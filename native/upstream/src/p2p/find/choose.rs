@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn held_nodes_are_of_different_networks() {
+    fn used_nodes_are_of_different_networks() {
         let all = [
             node(1, "8.8.8.8:5050"),
             node(2, "8.8.8.9:5050"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_have_no_networks_and_one_node_is_held_once() {
+    fn private_addresses_have_no_networks_and_no_node_is_used_twice() {
         let all = [node(1, "127.0.0.1:1"), node(2, "127.0.0.1:2")];
         assert_eq!(chosen(&all, &[all[0].node]), Some(2));
         assert_eq!(chosen(&all, &[all[0].node, all[1].node]), None);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn state_comes_first_while_no_held_node_serves_it() {
+    fn nodes_that_serve_state_come_first_while_no_used_node_does() {
         let mut all =
             [node(1, "1.1.1.1:1"), node(2, "2.2.2.2:1"), node(3, "3.3.3.3:1"), node(4, "4.4.4.4:1")];
         (all[0].snap, all[1].snap, all[3].snap) = (Some(false), Some(true), Some(true));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is known, and whoever made most of it: the slots spread over networks.
+        /// The slots spread over networks, whatever nodes are in the book, even if an attacker owns most of them.
         #[test]
         fn slots_spread_over_networks(networks in prop::collection::vec((0u8..4, 0u8..3, 1u8..4), 0..40)) {
             let at = |(number, (a, b, c)): (usize, &(u8, u8, u8))| {
