@@ -157,6 +157,7 @@ impl Budget {
         self.waiting.load(Ordering::Relaxed) > 0 || (refused > 0 && milliseconds() < refused + REFUSAL_MS)
     }
 
+    /// The units for this many bytes, at most those of the whole budget.
     fn units_of(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT).min(self.total_units)).unwrap_or(u32::MAX)
     }
@@ -242,6 +243,7 @@ impl SharedBudget {
         pages.into_iter().chain([caller])
     }
 
+    /// The part of an asker, which is made with this size if it is missing.
     fn part(&self, asker: Asker, bytes: usize) -> Arc<Budget> {
         let mut parts = self.parts();
         if parts.len() > MAX_PARTS {

@@ -168,6 +168,7 @@ impl<'a> Pauses<'a> {
         Self { work, asker, is_long, last, apart: RefCell::new(None) }
     }
 
+    /// The pauses of long work, which counts as such until they are dropped.
     fn of_long_work(work: &'a LongWork, asker: Option<Asker>) -> Self {
         work.at_work.fetch_add(1, Ordering::Relaxed);
         let pauses = Self::new(work, asker, true);

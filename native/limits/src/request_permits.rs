@@ -101,10 +101,12 @@ impl RequestPermits {
         receiver.await.ok()
     }
 
+    /// Takes a permit if the caller may have one now.
     fn take(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> Option<RequestPermit> {
         state.may_take(asker, self.limits, Instant::now()).then(|| self.give(state, asker))
     }
 
+    /// Makes a permit and counts it as taken.
     fn give(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> RequestPermit {
         *state.taken.entry(asker).or_default() += 1;
         RequestPermit { permits: self.clone(), asker, counted: true }
@@ -147,6 +149,7 @@ impl PermitState {
             && (!is_doubtful(&asker) || taken_in_doubt() < limits.doubtful)
     }
 
+    /// Counts a permit as free.
     fn give_back(&mut self, asker: Option<Asker>) {
         let taken = self.taken.get(&asker).map_or(0, |taken| taken.saturating_sub(1));
         match taken {

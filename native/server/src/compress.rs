@@ -90,6 +90,7 @@ pub(super) async fn encode(
     }
 }
 
+/// The compressed body.
 fn compressed(coding: Coding, plain: &[u8], pauses: &Pauses<'_>) -> Vec<u8> {
     match coding {
         Coding::Brotli => {

@@ -160,6 +160,7 @@ impl Connections {
 #[derive(Clone, Default)]
 pub(super) struct HeadTimer(Arc<Mutex<Option<Pin<Box<tokio::time::Sleep>>>>>);
 
+/// One sleep of hyper, until `end`.
 struct HeadSleep {
     end: Instant,
     timer: HeadTimer,

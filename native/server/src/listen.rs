@@ -305,6 +305,7 @@ fn warn_of_exposure(config: &ServerConfig, listeners: &[Listener]) {
     }
 }
 
+/// Makes the error of an address that could not be bound.
 fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
     move |source| ServerError::Bind { address: address.to_string(), source }
 }

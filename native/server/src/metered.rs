@@ -40,6 +40,7 @@ impl Metered {
         Self { stream, connection, moved: 0 }
     }
 
+    /// Reports the bytes of a write that has succeeded.
     fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
             self.connection.wrote(bytes);

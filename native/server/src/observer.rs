@@ -59,6 +59,7 @@ fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
     }
 }
 
+/// The response with the metrics.
 fn metrics(shared: &ServerState) -> Response {
     let keys = shared.admission.keys.as_ref().map_or_else(Vec::new, |access| access.quotas.usage());
     let sample =

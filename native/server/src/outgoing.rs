@@ -247,6 +247,7 @@ impl Frames {
         sent.is_ok()
     }
 
+    /// Sends a text message in frames of at most [`FRAME`] bytes.
     async fn send_text(&mut self, mut text: Bytes) -> Result<(), tungstenite::Error> {
         let mut kind = Data::Text;
         loop {

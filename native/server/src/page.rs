@@ -84,6 +84,7 @@ pub(super) fn allow(headers: &mut HeaderMap, sourcify: &SourcifyAddress) {
 }
 
 impl PageFile {
+    /// The response with the file, in the coding that the client prefers.
     fn response(&self, headers: &HeaderMap) -> Response {
         let (body, coding) = match compress::preferred(headers) {
             Some(Coding::Brotli) => (Bytes::from_static(self.brotli), Some(Coding::Brotli)),

@@ -29,6 +29,7 @@ pub(super) fn answer(shared: &ServerState, path: &str, for_page: bool) -> Option
     }
 }
 
+/// The state of the service; the status is 503 while it is not ready.
 fn health(shared: &ServerState, for_page: bool) -> Response {
     let mut health = shared.service.health();
     health.reason.take_if(|_| for_page);

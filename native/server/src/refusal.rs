@@ -72,6 +72,7 @@ pub(crate) enum RequestRefusal {
     Unavailable,
 }
 
+/// The error text of an exceeded limit.
 fn limit_text(exceeded: &Exceeded) -> &'static str {
     match exceeded.window {
         LimitPeriod::Second => "Limit exceeded: too many requests per second",

@@ -117,6 +117,7 @@ impl Certificates {
     }
 }
 
+/// Reads both files.
 fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
     let failed = |path: &Path, source| TlsError::File { path: path.to_owned(), source };
     let TlsFiles { certificate, key } = files;
@@ -125,6 +126,7 @@ fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
     Ok((chain, secret))
 }
 
+/// Parses the contents of both files, and checks that they belong together.
 fn parse(
     files: &TlsFiles,
     (certificate, key): &Contents,

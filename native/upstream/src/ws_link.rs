@@ -216,6 +216,7 @@ impl WsConnection {
         }
     }
 
+    /// Opens the connection within the time limit.
     async fn connect(&self) -> Result<UpstreamSocket<MaybeTlsStream<TcpStream>>, UpstreamError> {
         let opening = open(&self.url, self.config.answer_bytes, self.quota.clone());
         match timeout(self.config.timeout, opening).await {
@@ -414,6 +415,7 @@ impl WsConnection {
         }
     }
 
+    /// The error of a failed WebSocket.
     fn failure(&self, error: tungstenite::Error) -> UpstreamError {
         match error {
             tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),

@@ -63,6 +63,7 @@ pub fn start(registry: Arc<Registry>) -> Result<KeyTasks, KeyError> {
     Ok(running)
 }
 
+/// Writes the counters in intervals, for ever.
 async fn write_regularly(registry: Arc<Registry>) {
     loop {
         tokio::time::sleep(FLUSH_INTERVAL).await;
@@ -130,6 +131,7 @@ mod unix {
         }
     }
 
+    /// Reads a command, runs it and writes the reply.
     async fn answer(mut stream: UnixStream, registry: Arc<Registry>) -> io::Result<()> {
         let (reading, mut writing) = stream.split();
         let mut line = String::new();

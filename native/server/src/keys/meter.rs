@@ -157,6 +157,7 @@ impl KeyMeter {
         taken
     }
 
+    /// Takes a message from the limits, without counting its usage.
     fn admit(
         &mut self,
         rules: &KeyRules,
@@ -192,6 +193,7 @@ impl KeyMeter {
         Ok(status)
     }
 
+    /// Adds a message to the usage.
     fn count(&mut self, charge: &Charge) {
         let usage = &mut self.usage;
         let requests = u64::from(charge.requests);

@@ -78,6 +78,7 @@ impl KeyRules {
         if self.state_override { with } else { without }
     }
 
+    /// Computes the hash of [`Self::rights`].
     fn hashed_rights(&self) -> u64 {
         let mut text = format!("{}{}", self.state_override, if self.debug { " debug" } else { "" });
         let contracts = self.contracts.iter().map(|contract| format!(" {contract}"));

@@ -83,6 +83,7 @@ fn not_banned(refusal: BanRefusal) -> RpcError {
     RpcError::Host { code, text: format!("{refusal}"), data: None }
 }
 
+/// The range that the first parameter names.
 fn range(params: Params<'_>) -> Result<AddressRange, RpcError> {
     let text = params.text(0);
     AddressRange::parse(&text).map_err(|_| {
@@ -130,6 +131,7 @@ struct PeerScore {
     kind: &'static str,
 }
 
+/// The score of each upstream.
 fn scores(view: &dyn View) -> Vec<PeerScore> {
     let states = view.light().map_or(&[][..], PinnedHead::states);
     let score = |(index, id): (usize, String)| {

@@ -26,6 +26,7 @@ const OTHER: &str = "other";
 /// The values of the label `outcome`: a result, or an error.
 const OUTCOMES: [&str; 2] = ["ok", "error"];
 
+/// The labels of a histogram: method and outcome.
 type Labels = [(&'static str, &'static str); 2];
 
 /// Makes the histograms of one family.

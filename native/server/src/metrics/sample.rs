@@ -39,6 +39,7 @@ pub(crate) struct MetricsSample {
 }
 
 impl MetricsSample {
+    /// Completes the given state with the times and the memory of this moment.
     pub(crate) fn new(
         started: Started,
         health: Health,

@@ -73,6 +73,7 @@ fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// The state of the chain.
 fn chain(registry: &mut Registry, sample: &MetricsSample) {
     let chain_status = &sample.chain_status;
     let help = "Whether requests about the head can be answered (1) or not (0)";
@@ -93,6 +94,7 @@ fn chain(registry: &mut Registry, sample: &MetricsSample) {
     }
 }
 
+/// The state of each upstream.
 fn upstreams(registry: &mut Registry, upstreams: &[UpstreamHealth]) {
     if upstreams.is_empty() {
         return;
@@ -151,6 +153,7 @@ fn bitcoin(registry: &mut Registry, health: &BitcoinHealth, now: u64) {
     registry.register("bitcoin_hidden_branch_tags", help, gauge(hidden));
 }
 
+/// The usage of each API key.
 fn keys(registry: &mut Registry, sample: &MetricsSample) {
     if sample.keys.is_empty() {
         return;

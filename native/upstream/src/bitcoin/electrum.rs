@@ -262,6 +262,7 @@ impl Position {
     }
 }
 
+/// The request for the transaction with this hash, in internal byte order.
 fn transaction_request(hash: &B256) -> UpstreamRequest {
     let mut shown = *hash;
     shown.reverse();
@@ -284,6 +285,7 @@ fn read_message(bytes: &[u8]) -> Result<(Option<u64>, UpstreamResult), UpstreamE
     Ok((response.id(), result_of(response)))
 }
 
+/// Parses the result of a request.
 fn parse<T: DeserializeOwned>(result: UpstreamResult) -> Result<T, UpstreamError> {
     serde_json::from_str(result?.get())
         .map_err(|_| malformed("the result has another form than the protocol's"))

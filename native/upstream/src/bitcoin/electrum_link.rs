@@ -155,14 +155,17 @@ fn closed() -> UpstreamError {
     UpstreamError::Transport("the source closed the connection".into())
 }
 
+/// The error of a connection that could not be opened.
 fn unopened(error: &io::Error) -> UpstreamError {
     UpstreamError::Transport(words::unopened(error))
 }
 
+/// The error of an open connection.
 fn of_io(error: &io::Error) -> UpstreamError {
     UpstreamError::Transport(error.to_string())
 }
 
+/// The error of a WebSocket.
 fn of_socket(error: tungstenite::Error) -> UpstreamError {
     match error {
         tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),

@@ -115,6 +115,7 @@ impl Esplora {
         self.admit(bytes, reserved)
     }
 
+    /// Counts a whole response in the quota.
     fn admit(&self, bytes: Vec<u8>, reserved: Reservation) -> Result<ReceivedBytes, UpstreamError> {
         self.quota.admit(bytes, reserved).map_err(|NoRoom| UpstreamError::NoRoom)
     }

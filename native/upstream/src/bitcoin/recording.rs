@@ -86,6 +86,7 @@ impl BitcoinRecording {
         }
     }
 
+    /// Records an error, by the kind of request.
     fn fail(&mut self, request: &str, error: &UpstreamError) {
         self.errors.insert(request.to_owned(), error.to_string());
     }

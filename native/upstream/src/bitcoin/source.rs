@@ -61,6 +61,7 @@ pub struct BitcoinSource {
     recording: Option<Mutex<BitcoinRecording>>,
 }
 
+/// The protocol of a source, with its connection.
 enum Protocol {
     Esplora(Esplora),
     Electrum(Box<Electrum>),

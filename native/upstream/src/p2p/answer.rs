@@ -114,6 +114,7 @@ impl PeerAnswers {
         }
     }
 
+    /// The header of a block; `None` if the peer has none at that height.
     async fn header(&self, block: RequestedBlock) -> Result<Option<SealedHeader>, PeerError> {
         match self.hash(block).await? {
             Some(hash) => self.blocks.header(hash).await.map(Some),
@@ -141,6 +142,7 @@ impl PeerAnswers {
         Ok(trimmed(self.blocks.bodies().content(&of, convert).await?))
     }
 
+    /// An uncle of a block, by its index, as `eth_getUncleByBlockNumberAndIndex` returns it.
     async fn uncle(&self, block: RequestedBlock, index: u64) -> Result<ReservedJson, PeerError> {
         let Some(hash) = self.hash(block).await? else { return to_json(&Value::Null) };
         let index = usize::try_from(index).unwrap_or(usize::MAX);
@@ -245,6 +247,7 @@ fn full_transactions(all: &[Transaction], header: &SealedHeader) -> Vec<RpcTrans
     all.iter().enumerate().map(transaction_json).collect()
 }
 
+/// Encodes a value as JSON text.
 fn to_raw_json(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
     to_raw_value(value).map_err(|_| PeerError::Wrong("it has no JSON form"))
 }

@@ -117,6 +117,7 @@ impl PeerHeaders {
         Some(UnclesCommitment { number: header.number(), hash: header.uncles_hash() })
     }
 
+    /// Decodes a header by the rules of its block, and computes its hash.
     fn decoded(&self, rlp: &[u8]) -> Result<SealedHeader, PeerError> {
         let shape = |number| self.network.header_shape(number);
         let decoded = Header::decode_sealed(rlp, &shape);

@@ -172,6 +172,7 @@ fn split(rlp: &[u8]) -> Result<RawHeader<'_>, PeerError> {
     RawHeader::split(rlp).map_err(|error| PeerError::Message(error.into()))
 }
 
+/// Decodes the payload of a message that must be a body.
 fn body(payload: &[u8]) -> Result<Body<'_>, PeerError> {
     match response(payload)? {
         Response::Body(body) => Ok(body),
@@ -227,6 +228,7 @@ fn check_transactions(
     Err(PeerError::other_hash(network, header.number, "a list of transactions", asked, found))
 }
 
+/// Decodes the transactions and uncles of a body.
 fn decode(network: &Network, body: &Body<'_>) -> Result<BlockContents, PeerError> {
     let transactions: Result<_, _> = body.transactions.iter().map(Transaction::decode).collect();
     Ok(BlockContents {

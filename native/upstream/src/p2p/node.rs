@@ -194,6 +194,7 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// Whether an address is within reach.
     fn covers(self, address: &SocketAddr) -> bool {
         match self {
             Self::Any => true,

@@ -84,6 +84,7 @@ impl Searched {
         states.range(..=block).next_back().map(|(_, state)| *state)
     }
 
+    /// Notes the state of a block.
     fn add(&self, block: u64, root: B256, size: u64) {
         let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         states.insert(block, (root, size));
@@ -219,6 +220,7 @@ impl StateSearch<'_> {
         wanted
     }
 
+    /// Adds the nodes of a chunk.
     fn received(
         &mut self,
         from: u64,

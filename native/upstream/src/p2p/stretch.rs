@@ -75,6 +75,7 @@ impl Stretch {
         (ends == (Some(first), Some(top)) && stretch.top() == top).then_some(stretch)
     }
 
+    /// The height of the last header.
     fn top(&self) -> u64 {
         self.first.saturating_add(self.headers.len() as u64).saturating_sub(1)
     }

@@ -190,6 +190,7 @@ impl BlockRecorder<'_> {
         }
     }
 
+    /// Writes a request and its response into the file of this name.
     fn write(
         &mut self,
         file: &'static str,

@@ -56,6 +56,7 @@ enum Output {
 }
 
 impl Files {
+    /// Makes the folder; the files are made when they are first written to.
     pub(super) fn create(folder: &Path, gzip: bool) -> Result<Self, RecordError> {
         let failed = |source| RecordError::Write { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;

@@ -88,6 +88,7 @@ impl ReplayChain {
 
 /// Whether a response is a block with this hash, or a transaction in it.
 pub(super) fn states_block(answer: &UpstreamResult, hash: &B256) -> bool {
+    /// The hashes of blocks that a block or a transaction states.
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Stated {

@@ -17,6 +17,7 @@ use crate::UpstreamResult;
 pub(super) struct RequestKey(B256);
 
 impl RequestKey {
+    /// The key of a request with these parameters.
     pub(super) fn new(method: &str, params: &[Value]) -> Self {
         let method = match method.strip_prefix("ext_") {
             Some(rest) => format!("rsk_{rest}"),
@@ -164,6 +165,7 @@ impl RecordingIndex {
         (keccak256(&value) == *hash).then_some(value)
     }
 
+    /// The bytes of a line.
     fn read(&self, line: LinePosition) -> Option<Vec<u8>> {
         let file = self.files.get(usize::try_from(line.file).ok()?)?;
         file.read(line.offset, line.length)

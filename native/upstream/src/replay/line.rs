@@ -118,6 +118,7 @@ fn exchanges(request: &str, response: &str) -> Vec<RecordedExchange> {
     found
 }
 
+/// A request with its response; `None` if the response is not JSON-RPC.
 fn exchange(request: LineRequest, response: &str) -> Option<RecordedExchange> {
     let result = result_of(RawResponse::read(response).ok()?);
     Some(RecordedExchange { method: request.method, params: request.params.unwrap_or_default(), result })

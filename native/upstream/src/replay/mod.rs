@@ -148,6 +148,7 @@ impl Replay {
         }
     }
 
+    /// The recorded response to a request.
     fn recorded(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         self.index.answer(&RequestKey::new(method, params))
     }

@@ -93,6 +93,7 @@ pub(super) fn open(path: &Path, budget: &Budget) -> Result<Vec<RecordingFile>, R
     files.iter().map(|file| open_file(file, budget)).collect()
 }
 
+/// Opens one file, or decompresses it.
 fn open_file(path: &Path, budget: &Budget) -> Result<RecordingFile, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
@@ -110,6 +111,7 @@ pub(super) fn gunzip(name: &str, bytes: &[u8], budget: &Budget) -> Result<Record
     decompress(Path::new(name), &mut Cursor::new(bytes), budget)
 }
 
+/// Decompresses a file into memory, as far as the budget allows.
 fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<RecordingFile, ReplayError> {
     let (mut bytes, mut reserved) = (Vec::new(), Reservation::default());
     let mut decoder = MultiGzDecoder::new(from);
@@ -159,6 +161,7 @@ impl RecordingFile {
         }
     }
 
+    /// Calls `each` with the offset and text of every line.
     fn scan(&self, reader: &mut dyn BufRead, each: Each<'_>) -> Result<(), ReplayError> {
         let (mut offset, mut line) = (0_u64, Vec::new());
         loop {

@@ -117,6 +117,7 @@ pub(super) fn proof(
     }))
 }
 
+/// The proof of one storage slot.
 fn storage_proof(
     source: &dyn NodeSource,
     root: B256,

@@ -239,6 +239,7 @@ impl NodeBook {
         choose(may_serve, &others, |node| self.allows(&state, node), unix_time()).is_some()
     }
 
+    /// Whether slots may take a node.
     fn allows(&self, state: &BookState, node: &NodeRecord) -> bool {
         allowed(node.address, self.allow_private) && !state.avoided.contains(&node.id)
     }

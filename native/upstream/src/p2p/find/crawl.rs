@@ -147,6 +147,7 @@ pub async fn visit(
     visit.unwrap_or(Err(PeerError::NoResponse(VISIT_TIMEOUT)))
 }
 
+/// Does what [`visit`] does, without a time limit.
 async fn visit_once(
     identity: &Identity,
     address: &PeerAddress,
@@ -164,11 +165,13 @@ async fn visit_once(
     })
 }
 
+/// Asks a snapshot server for its offer.
 async fn snap_offer(link: &Arc<PeerLink>) -> Option<SnapOffer> {
     let message = link.ask(Request::SnapStatus).await.ok()?;
     message.read(read_offer).await.ok()?
 }
 
+/// Reads the offer from the response.
 fn read_offer(payload: &[u8]) -> Option<SnapOffer> {
     let Message::Response { response: Response::SnapStatus(status), .. } = Message::decode(payload).ok()?
     else {

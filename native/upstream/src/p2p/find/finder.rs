@@ -84,6 +84,7 @@ impl Finder {
         Self::start(key, options, book).await
     }
 
+    /// Binds the socket and starts the tasks.
     async fn start(key: NodeKey, options: FinderOptions, book: Arc<NodeBook>) -> io::Result<Self> {
         let socket = UdpSocket::bind(options.bind).await?;
         let address = socket.local_addr()?;
@@ -182,6 +183,7 @@ impl Driver {
         }
     }
 
+    /// Gives the addresses of a boot host to the machine.
     fn add_boot_host(&mut self, addresses: Vec<SocketAddr>) {
         for address in addresses {
             if self.machine.add_boot_address(address) {

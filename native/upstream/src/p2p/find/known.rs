@@ -95,6 +95,7 @@ impl KnownNode {
         self.failed_at.is_some_and(|at| at.elapsed() < pause)
     }
 
+    /// Notes a failure.
     pub(super) fn fail(&mut self) {
         self.failures = self.failures.saturating_add(1);
         self.failed_at = Some(Instant::now());
@@ -105,6 +106,7 @@ impl KnownNode {
         (self.failures, self.failed_at) = (0, None);
     }
 
+    /// Notes the HELLO of a connection, at the time `now` in seconds since 1970.
     pub(super) fn connected(&mut self, hello: &Hello, now: u64) {
         self.client = short(&hello.client_id);
         (self.snap, self.seen) = (Some(hello.serves_snap()), now);
@@ -123,6 +125,7 @@ pub(super) fn short(text: &str) -> String {
     text.chars().filter(|c| !is_unseen(*c)).take(MAX_TEXT).collect()
 }
 
+/// The address of a node in the form `ID@HOST:PORT`.
 pub(super) fn peer_address(node: &NodeRecord) -> PeerAddress {
     let host = match node.address {
         SocketAddr::V4(address) => address.ip().to_string(),
