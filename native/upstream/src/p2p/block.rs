@@ -101,11 +101,11 @@ impl PeerHeaders {
 
     /// The header with this hash, from the cache or from the peer.
     pub(super) async fn header(&self, hash: B256) -> Result<SealedHeader, PeerError> {
-        let kept = self.recent.get(&hash).and_then(|rlp| self.decoded(&rlp).ok());
-        if let Some(kept) = kept.filter(|header| header.hash() == hash) {
-            return Ok(kept);
+        let cached = self.recent.get(&hash).and_then(|rlp| self.decoded(&rlp).ok());
+        if let Some(cached) = cached.filter(|header| header.hash() == hash) {
+            return Ok(cached);
         }
-        let headers = self.run(hash, 1).await?;
+        let headers = self.with_ancestors(hash, 1).await?;
         self.decoded(&headers.first().ok_or(PeerError::Wrong("no header"))?.rlp)
     }
 
@@ -140,7 +140,7 @@ impl PeerHeaders {
             return Ok(Vec::new());
         }
         let last = first.saturating_add(count - 1).min(head);
-        // Compressed headers have their log bloom in the body, so that each of them takes a message for its body. Runs of whole
+        // Compressed headers (RSKIP-351) have their log bloom in the body, so that each of them takes a message for its body. Runs of whole
         // blocks have headers and bodies in one message.
         let is_compressed = self.network.header_shape(first).version != HeaderVersion::V0;
         if is_compressed && last.saturating_add(SETTLED_DEPTH) < head && self.sends_runs().await? {
@@ -161,7 +161,7 @@ impl PeerHeaders {
         let mut top = self.hash_at(last).await?;
         let mut left = last - first + 1;
         while let (Some(hash), 1..) = (top, left) {
-            let some = self.run(hash, left.min(MAX_HEADERS as u64)).await?;
+            let some = self.with_ancestors(hash, left.min(MAX_HEADERS as u64)).await?;
             left = left.saturating_sub(some.len() as u64);
             top = some
                 .last()
@@ -206,7 +206,7 @@ impl PeerHeaders {
         if let Some(cached) = lock(&self.stretches).cached(first, top) {
             return Ok(cached);
         }
-        let headers = self.run(hash, top.saturating_sub(first).saturating_add(1)).await?;
+        let headers = self.with_ancestors(hash, top.saturating_sub(first).saturating_add(1)).await?;
         let stretch = Stretch::of(first, top, headers)
             .ok_or(PeerError::Wrong("headers of other heights than those of the skeleton"))?;
         lock(&self.stretches).cache(&stretch);
@@ -228,9 +228,9 @@ impl PeerHeaders {
             if next > last {
                 return Ok(all);
             }
-            let kept = lock(&self.snapshot_headers).from(next, last);
-            if !kept.is_empty() {
-                all.extend(kept);
+            let cached = lock(&self.snapshot_headers).from(next, last);
+            if !cached.is_empty() {
+                all.extend(cached);
                 continue;
             }
             let run = self.snapshot_run(next).await?;
@@ -256,10 +256,11 @@ impl PeerHeaders {
         message.read(read_run).await?
     }
 
-    /// A header and its ancestors in full form, descending.
-    async fn run(&self, hash: B256, count: u64) -> Result<Vec<FullHeader>, PeerError> {
+    /// The header with this hash and its ancestors in full form, descending, at most `count`.
+    async fn with_ancestors(&self, hash: B256, count: u64) -> Result<Vec<FullHeader>, PeerError> {
         let message = self.node.ask(Request::Headers { hash, count }).await?;
         let sent = message.read(move |payload| read_headers(payload, hash, count)).await??;
+        // Gives its bytes of the budget back before bodies are fetched.
         drop(message);
         let bytes = &AtomicUsize::new(0);
         let full = sent.into_iter().map(|header| async move {
@@ -287,12 +288,10 @@ impl PeerHeaders {
 
 /// A header as a message has it.
 enum SentHeader {
+    /// A header in full form, without a body.
     Full(FullHeader),
     /// A header that needs the body of the block with this hash, for its extension or its uncles.
-    Short {
-        hash: B256,
-        rlp: Vec<u8>,
-    },
+    Short { hash: B256, rlp: Vec<u8> },
 }
 
 /// Reads headers, of which the first one has this hash.
@@ -303,14 +302,14 @@ fn read_headers(payload: &[u8], hash: B256, count: u64) -> Result<Vec<SentHeader
     if headers.len() as u64 > count {
         return Err(PeerError::Wrong("more headers than asked for"));
     }
-    // Few headers are near the head, where fork choice needs their uncles too; a body has both. For many headers, a message for
-    // each body would take too long.
-    let (alone, mut hash) = (headers.len() < 8, hash);
+    // A response of fewer than eight headers counts as one near the head, where fork choice needs the uncles too; a body has both.
+    // For many headers, a message for each body would take too long.
+    let (near_head, mut hash) = (headers.len() < 8, hash);
     let mut sent = Vec::with_capacity(headers.len());
     for rlp in headers.iter() {
         let header = RawHeader::split(rlp).map_err(MessageError::from)?;
         let has_uncles = header.uncles_hash() != EMPTY_UNCLES_HASH;
-        sent.push(match header.needs_extension() || (alone && has_uncles) {
+        sent.push(match header.needs_extension() || (near_head && has_uncles) {
             true => SentHeader::Short { hash, rlp: FullHeader::new(rlp.to_vec(), None)?.rlp },
             false => SentHeader::Full(FullHeader::new(header.full(None)?, (!has_uncles).then(Vec::new))?),
         });
