@@ -59,6 +59,8 @@ impl Ancestry for BranchAncestry<'_> {
         Some(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
 
+    /// `None` for every ancestor on a chain that begins on a block of another network: the total difficulty up to that block is not
+    /// known.
     fn total_difficulty(&self, number: u64) -> Option<U256> {
         self.chain.total_difficulty(&self.ancestor(number)?.hash())
     }

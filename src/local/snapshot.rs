@@ -82,8 +82,9 @@ impl ChainSnapshot {
         self.states.get(block)
     }
 
-    /// The state after the head, which is always kept.
+    /// The state after the head.
     pub fn head_state(&self) -> Trie {
+        // The chain always keeps this state, so that the default, an empty state, does not occur.
         self.states.get(&self.head().hash()).cloned().unwrap_or_default()
     }
 
@@ -150,7 +151,8 @@ impl ChainSnapshot {
         Some(execute_in(&context, state, &input, observer))
     }
 
-    /// The state before the transaction of a block at an index. `None` if the parent's state is not kept.
+    /// The state before the transaction of a block at an index. `None` if the parent's state is not kept. Only
+    /// `debug_storageRangeAt` needs it, which browser modules leave out.
     #[cfg(feature = "catalogue")]
     pub(crate) fn state_before(
         &self,

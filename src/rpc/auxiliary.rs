@@ -37,7 +37,7 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
         refusal: &Refusal,
     ) -> Option<Result<AuxiliaryRequest, RpcError>>;
 
-    /// Reads the state among the facts that a run misses from the source; `None` if the source has none of that state.
+    /// Reads state from the source: that which is among the facts that a run misses. `None` if the source has none of it.
     ///
     /// # Errors
     /// The reason for which the run is refused.
@@ -79,10 +79,10 @@ pub struct HostAnswer {
 /// The answer to an [`AuxiliaryRequest`].
 #[derive(Debug)]
 pub enum AuxiliaryAnswer {
-    /// The whole answer to the caller's request.
+    /// The whole answer to the caller's request. The answer may be another one later, so that the client does not keep it.
     Whole(Outcome),
-    /// The whole answer to the caller's request. It cannot change any more, so that the client keeps it for later requests to
-    /// the source that are the same.
+    /// The whole answer to the caller's request, as with [`Self::Whole`]. The answer cannot change any more, so that the client
+    /// keeps it for later requests to the source that are the same.
     Final(Box<RawValue>),
     /// A part of the answer, and the caller's request for the rest, which the session answers next.
     Part(Box<dyn PartialResult>, Request),

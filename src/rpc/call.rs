@@ -142,7 +142,9 @@ impl CallBlock {
         Failure::Stop(Stop::Missing(facts))
     }
 
-    /// Why the view does not return the data of an ancestor that a run reads; `None` for other keys, and if the view does.
+    /// Why the view does not return the data of an ancestor that a run reads; `None` for other keys, and if the view gives no
+    /// reason. Without a reason, the key itself becomes a missing fact, and the call is refused, because no upstream supplies such
+    /// a fact. On a chain that begins on a block of another network, the host fetches the ancestor and runs the call again.
     fn ancestor_stop(&self, view: &dyn Chain, key: &StateKey) -> Option<Stop> {
         let (StateKey::BlockHash(number)
         | StateKey::Header(number)
@@ -162,6 +164,7 @@ impl CallBlock {
                     Some(_) => Ok(()),
                     None => Err(Stop::Refused(Refusal::NoTotalDifficulty(*number))),
                 },
+                // Of the keys above, `BlockHash` is left. The ancestor is enough for it, and for a header whose work is shown.
                 _ => Ok(()),
             }
         });
@@ -304,6 +307,7 @@ fn gas_of(view: &dyn View, arguments: &CallArguments) -> Result<u64, Failure> {
     let CallArguments { message, block: param, overrides, block_override } = arguments;
     let header = block(view, param)?;
     let call_block = match param {
+        // A pending block is the next block itself.
         BlockParam::Latest | BlockParam::Pending if !header.is_pending() => CallBlock::after(view, header),
         _ => CallBlock::inside(header),
     };
@@ -326,6 +330,7 @@ pub(super) fn block(view: &dyn View, param: &BlockParam) -> Result<BlockHeader, 
         BlockParam::Hash { hash, .. } => RpcError::BlockHashNotFound(*hash),
         BlockParam::Number(Some(number), _) => RpcError::CallBlockNumber(*number),
         BlockParam::Number(None, text) => RpcError::BlockNotFound(text.clone()),
+        // The names of the variants in lower case are the tags as callers write them.
         tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_ascii_lowercase()),
     }))
 }

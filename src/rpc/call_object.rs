@@ -17,8 +17,8 @@ use crate::{
     types::json::Object,
 };
 
-/// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length (24,576 bytes each).
-/// The limit bounds memory: an overridden account without values takes ten times the memory of its text once parsed.
+/// Longest state overrides of a call, and longest list of calls with its overrides, in bytes of JSON: enough for twenty codes of
+/// the greatest length (24,576 bytes each, in hex). The limit bounds memory: an overridden account without values takes ten times the memory of its text once parsed.
 pub(super) const MAX_OVERRIDES: usize = 1024 * 1024;
 
 /// Most objects in a list of calls with its overrides. The limit bounds memory: an empty call (`{}`) takes three hundred times

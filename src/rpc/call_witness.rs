@@ -45,9 +45,11 @@ pub(super) fn as_simulation(method: &Method, values: &[Box<RawValue>]) -> Option
             }
             ParamSubject::Overrides => overrides = text,
             ParamSubject::CallOptions => {
+                // The handler refuses a call whose options do not parse, so that its witness has no use.
                 let options: CallOptionsObject<'_> = serde_json::from_str(text).unwrap_or_default();
                 overrides = options.state_overrides.map_or("null", RawValue::get);
             }
+            // The block is a parameter of its own in the request for the witness; other parameters select what traces show.
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     types::json::Quantity,
 };
 
-/// The version of the `eth` peer-to-peer protocol that the reference node (rskj) reports, as measured.
+/// The version of the `eth` peer-to-peer protocol, 62, that the reference node reports (`EthVersion` of rskj 9.1).
 const PROTOCOL_VERSION: &str = "0x3e";
 
 const PEER_LIST: Method = Method::local(

@@ -142,10 +142,10 @@ impl<S: LockKind> SharedClient<S> {
 
     /// Passes in the responses to an upstream's last [`SyncStep::Fetch`]. Returns whether subscribers may have to be
     /// notified: of another head, or that the head is the newest now.
-    pub fn sync_feed(&self, upstream: usize, answers: Vec<UpstreamResponse>, now: Now) -> bool {
+    pub fn sync_feed(&self, upstream: usize, responses: Vec<UpstreamResponse>, now: Now) -> bool {
         let mut sync = self.sync.write();
         let before = notified_state(&sync);
-        sync.feed(upstream, answers, now);
+        sync.feed(upstream, responses, now);
         before != notified_state(&sync)
     }
 
@@ -169,7 +169,8 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().update_bitcoin(update, now);
     }
 
-    /// Takes headers that the host has from another source than the upstreams; see [`HeaderSync::take`].
+    /// Takes headers that the host has from another source than the upstreams. Returns whether the uncles of all headers came with
+    /// them; `None` if the client has not reached the head yet, so that the headers cannot be linked. See [`HeaderSync::take`].
     ///
     /// # Errors
     /// The rule that the first rejected header breaks.
@@ -177,8 +178,8 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().take(headers, now)
     }
 
-    /// Restores the headers that an earlier run has stored, from `pages` pages. To be called first; see
-    /// [`HeaderSync::restore`].
+    /// Restores the headers that an earlier run has stored, from `pages` pages. Returns the number of the newest block; `None`
+    /// without pages. To be called first; see [`HeaderSync::restore`].
     ///
     /// # Errors
     /// The stored data is unusable; the client starts afresh.
@@ -194,7 +195,8 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().restore_page(restoring, page)
     }
 
-    /// Finishes a restore that read the stored headers page by page; see [`HeaderSync::restored`].
+    /// Finishes a restore that read the stored headers page by page. Returns the number of the newest block; see
+    /// [`HeaderSync::restored`].
     ///
     /// # Errors
     /// The restored data is unusable; the client starts afresh.
@@ -207,7 +209,7 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().keep_again(page);
     }
 
-    /// Verifies a further part of the restored data; see [`HeaderSync::prove_kept`].
+    /// Verifies a further part of the restored data. Returns whether more is left; see [`HeaderSync::prove_kept`].
     ///
     /// # Errors
     /// The stored data is invalid; the client starts from the checkpoint.

@@ -422,6 +422,7 @@ fn dev_code(error: &DevError) -> i32 {
         | DevError::TooLarge
         | DevError::TimeLimit { .. } => -32005,
         DevError::TooSlow(_) | DevError::Stopping => -32011,
+        // The code of EIP-1474 for invalid input: a value, block or time that the chain cannot take.
         _ => -32000,
     }
 }
@@ -493,6 +494,7 @@ impl RpcError {
             Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),
             #[cfg(feature = "light")]
+            // The upstream's code; for one of more than 32 bits, that of a refused transaction.
             Self::NotSent(RequestFailure::Rpc { code, .. }, _) => i32::try_from(*code).unwrap_or(-32010),
             #[cfg(feature = "light")]
             Self::NotSent(..) => RESOURCE_UNAVAILABLE,

@@ -18,7 +18,7 @@ pub const MAX_ROUNDS: usize = 256;
 pub const MAX_FACTS: usize = 4096;
 
 /// Most requests to upstreams for the facts of one message. The logs of 2,000 blocks of the main network, of which each receipt is
-/// requested, take some 10,000; a batch of 100 calls that read one slot after the other would take 50,000.
+/// requested, take some 10,000. Without this limit, each of [`MAX_ROUNDS`] rounds could request [`MAX_FACTS`] facts.
 pub const MAX_MESSAGE_REQUESTS: usize = 32_768;
 
 /// Most bytes of blocks and state that one message keeps until it is answered, approximately: the logs of 2,000

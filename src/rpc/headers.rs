@@ -69,6 +69,7 @@ fn raw(header: Option<BlockHeader>) -> HandlerResult {
 
 fn raw_receipt(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
+    // `None`: the caller gives the hash only, not the transaction.
     match view.locate(hash, None)? {
         TransactionLocation::Unknown | TransactionLocation::Pending(_) => absent(),
         TransactionLocation::Mined(header, index) => {
@@ -83,6 +84,7 @@ fn receipt_nodes(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let transaction = params.hash(1, "transaction hash")?;
     let Some(header) = by_hash(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
+    // The transactions root proves that the block does not have the transaction.
     let Some(index) = render::position(&body, &transaction) else { return verified(&()) };
     let raw: Vec<Vec<u8>> = receipts.receipts().iter().map(Receipt::encode).collect();
     let nodes = path_nodes(&ordered_trie(&raw), &index_key(index as u64));
@@ -101,6 +103,7 @@ fn path_nodes(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
         match parse_node(node).map(|node| node.step(rest)) {
             Ok(NodeStep::Goes(Child::Hash(_), below)) => rest = below,
             Ok(NodeStep::Goes(Child::Embedded(bytes), _)) => embedded = Some(Bytes::copy_from_slice(bytes)),
+            // The key, which the trie has, ends at this node.
             _ => {}
         }
     }

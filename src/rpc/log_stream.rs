@@ -46,6 +46,7 @@ impl LogStream {
     /// Opens the answer to a call for logs with these parameters; `start` is the answer up to the first log.
     /// Returns `None` if the answer is an error.
     pub(super) fn open(view: &dyn View, values: &[Box<RawValue>], start: String) -> Option<Self> {
+        // The filter is the only parameter (from 1 to 1).
         let blocks = match filter_spec(view, 0, Params::new(values, 1, 1).ok()?).ok()? {
             FilterSpec::Logs { filter, from, to } => {
                 LogBlocks::of_range(view, from, to.unwrap_or(u64::MAX), filter).ok()?
@@ -89,7 +90,8 @@ impl LogStream {
     }
 }
 
-/// Whether the only call of a message failed because its logs are too long for one text.
+/// Whether the only call of a message failed because its logs are too long for one text. The engine limits the bytes of logs by an
+/// estimate (`LogsTooLong`), the reply those of the text (`ResponseSize`).
 pub(super) fn is_too_long(reply: &Reply) -> bool {
     let is_long =
         |error: &RpcError| matches!(error, RpcError::LogsTooLong { .. } | RpcError::ResponseSize(_));

@@ -119,7 +119,7 @@ pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>
     Some(range)
 }
 
-/// The contracts whose logs a filter selects; `None` if the filter selects logs of all contracts, or cannot be read.
+/// The contracts whose logs a filter selects (senders of logs, not of transactions); `None` if the filter selects logs of all contracts, or cannot be read.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn senders(params: Params<'_>, position: usize) -> Option<Vec<Address>> {
     let given: FilterObject<'_> = params.object(position, "a log filter").ok()??;
@@ -136,10 +136,11 @@ pub(super) fn ends(params: Params<'_>, position: usize) -> Vec<BlockParam> {
 
 /// The block parameter at one end of a range.
 fn param(raw: &RawValue) -> Result<BlockParam, ParamError> {
+    // `false`: a number has `0x`, decimal ones are refused.
     tag_in_any_case(block_param(raw, false))
 }
 
-/// The height of one end of a range; `None` for the head.
+/// The height of one end of a range; `None` if the end is missing or is the head.
 fn height(view: &dyn View, raw: Option<&RawValue>) -> Result<Option<u64>, Failure> {
     let Some(raw) = raw else { return Ok(None) };
     match param(raw)? {

@@ -32,6 +32,7 @@ pub(super) fn find(view: &dyn View, param: &BlockParam) -> Result<Option<BlockHe
     match (resolve(view, id)?, param) {
         (Resolved::Header(header), _) => Ok(Some(header)),
         (Resolved::NotCanonical, BlockParam::Hash { hash, .. }) => Err(RpcError::NotCanonical(*hash).into()),
+        // There is no such block. Only a block that was named by its hash can be `NotCanonical`.
         _ => Ok(None),
     }
 }
@@ -48,6 +49,7 @@ pub(super) fn require(view: &dyn View, param: &BlockParam) -> Result<BlockHeader
         BlockParam::Hash { hash, in_map: true, .. } => RpcError::BlockHashNotFound(*hash),
         BlockParam::Hash { hash, .. } => RpcError::BlockNotFound(alloc::format!("{hash}")),
         BlockParam::Number(_, text) => RpcError::BlockNotFound(text.clone()),
+        // The names of the variants in lower case are the tags as callers write them.
         tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_ascii_lowercase()),
     }))
 }

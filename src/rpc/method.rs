@@ -366,7 +366,7 @@ impl Method {
     }
 
     /// The same row of a method whose parameters may be given by their names. Only methods that a client library calls in this
-    /// form need it.
+    /// form need it. Builds without `catalogue`, the browser modules, have no code that reads names (`named`).
     #[cfg(feature = "dev")]
     pub(super) const fn takes_names(self) -> Self {
         Self { takes_names: cfg!(feature = "catalogue"), ..self }

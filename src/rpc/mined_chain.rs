@@ -101,6 +101,7 @@ impl Mined {
 
     /// As [`Self::new`], with these rules active from these heights on.
     pub fn under(rules: &[(Rule, u64)]) -> Self {
+        // RSKIP-110 is never active: its fork-detection data need ancestors below the first block, which this chain does not have.
         Self::from(START, easy_network(&[], &[&[(Rule::Rskip110, u64::MAX)], rules].concat()))
     }
 
@@ -206,7 +207,7 @@ impl Mined {
                 let number = format!("{number:#x}");
                 json!({ "blockNumber": number, "blockHash": hash, "transactionIndex": "0x0" }).to_string()
             }
-            "rootlight_getHeaders" => self.window(number(0), number(1)),
+            "rootlight_getHeaders" => self.binary_headers(number(0), number(1)),
             method if method.starts_with("eth_getUncleByBlock") && self.family.is_some() => {
                 let (family, errors) = self.family.as_mut().unwrap();
                 let uncle = &ask_alone(family, method, json!(params))["result"];
@@ -231,8 +232,8 @@ impl Mined {
         Ok(RawValue::from_string(text).unwrap())
     }
 
-    /// The response to a request for a window of headers, as [`HeaderAnswers`] selects.
-    fn window(&self, first: u64, count: u64) -> String {
+    /// The response to a request for binary headers, as [`HeaderAnswers`] selects.
+    fn binary_headers(&self, first: u64, count: u64) -> String {
         let range = match self.header_answers {
             HeaderAnswers::Exact => first..first + count,
             HeaderAnswers::Generous => 0..u64::MAX,

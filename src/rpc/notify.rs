@@ -15,8 +15,8 @@ use crate::types::json::for_each_member;
 pub struct Notifications {
     /// The notifications in JSON.
     pub texts: Vec<String>,
-    /// Whether the subscription does not exist any more, or missed notifications: it was polled too late, or those of one block
-    /// are longer than an answer may be.
+    /// Whether the subscription does not exist any more, or missed notifications: it was polled too late, or those of one poll are
+    /// longer than an answer may be (`ResponseSize`; on a light client a poll takes fewer blocks instead).
     pub is_gone: bool,
 }
 

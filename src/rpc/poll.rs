@@ -188,8 +188,10 @@ fn healthy_upstreams(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Request {
-    /// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
-    /// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
+    /// The parameters of a request, with each block parameter replaced by the block of the pinned chain that it names: by its hash
+    /// where the method takes one, else by its number. Both ends of a log filter become numbers, also those that are missing. The
+    /// heads and branches of upstreams differ, so that a tag would name other blocks there. Returns `None` if a parameter cannot be
+    /// rewritten.
     pub fn pinned_params(&self, pinned: &PinnedHead) -> Option<String> {
         let mut params: Vec<String> = self.values().iter().map(|value| value.get().into()).collect();
         for (index, param) in self.row.params.iter().enumerate() {
@@ -198,8 +200,11 @@ impl Request {
                 "BLOCK" => pinned_block(given, self.row.takes_hash, pinned.chain()?)?,
                 "LOG_FILTER" => {
                     let chain = pinned.chain()?;
+                    // `false`: an end of a log filter is no hash.
                     pinned_range(given, |bound| pinned_block(bound, false, chain))?
                 }
+                // Other kinds are left as they are. Of these, a trace filter (`TRACE_FILTER`) and a state context
+                // (`STATE_CONTEXT`) can name a block by a tag, which then is the upstream's.
                 _ => continue,
             };
             let count = params.len();
@@ -285,6 +290,7 @@ fn agreement(
     let mut groups: Vec<(&RawValue, Vec<&str>)> = Vec::new();
     for (upstream, answer) in answered {
         let Ok(raw) = answer else { continue };
+        // Each upstream has a name. Upstreams without one would count as one domain.
         let name = pinned.upstream_name(*upstream).unwrap_or_default();
         let domain = domain(name);
         match groups.iter_mut().find(|(response, _)| is_same(response, raw, MAX_NESTED)) {

@@ -103,6 +103,7 @@ impl<'a> Prefetch<'a> {
     fn block(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
         let child = pinned.chain()?.by_number(block.number.checked_add(1)?)?;
         let (hash, steps) = (child.hash(), self.request.row.namespace() == "debug");
+        // `null`: all transactions of the block. `steps`: also the whole storage of the contracts, which traces of instructions list.
         let params = format!(r#"["{hash}",null,{steps}]"#);
         let target = FetchTarget::Witness { block: *block, method: "rootlight_getBlockWitness", params };
         (child.parent_hash == block.hash).then_some(target)

@@ -68,7 +68,7 @@ pub(super) struct RequestProgress {
 pub(super) enum RequestState {
     /// Its handler is to be run.
     Pending(Request),
-    /// Upstreams or the auxiliary source are asked in place of the handler.
+    /// Upstreams or the auxiliary source are asked in place of the handler (`UpstreamPoll`, `HostQuestion`).
     #[cfg(feature = "light")]
     Polled,
     /// The request has a result or an error.

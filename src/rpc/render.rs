@@ -114,6 +114,7 @@ fn sender(
     index: usize,
     header: &BlockHeader,
 ) -> Result<Address, Failure> {
+    // Callers have found the transaction at this index before, so that the zero address is not returned for a missing one.
     let Some(transaction) = body.transactions().get(index) else { return Ok(Address::ZERO) };
     let block = BlockRef { number: header.number, hash: header.hash() };
     let refuse = |error| Failure::Stop(Stop::Refused(Refusal::Sender { block, index, error }));

@@ -186,6 +186,7 @@ pub(super) fn outcome_bytes(outcome: &Outcome) -> usize {
         Err(RpcError::Reverted { data, .. } | RpcError::Host { data: Some(data), .. }) => {
             data.len().saturating_mul(3)
         }
+        // The texts of other errors do not count: they are short, or repeat a parameter of the message or an upstream's error.
         Err(_) => 0,
     }
 }

@@ -168,10 +168,10 @@ struct UpstreamStatus<'a> {
     resting: Option<String>,
     /// For how many milliseconds it is still not asked.
     resting_millis: Option<u64>,
-    /// Smoothed time of one exchange.
+    /// Smoothed time from a request to its response.
     latency_millis: u64,
     headers_per_second: Option<u64>,
-    /// Demerits for failures; good exchanges remove them.
+    /// Demerits for failures; good responses remove them.
     demerits: u32,
     /// Number of responses that no honest upstream gives.
     lies: u32,
@@ -214,6 +214,7 @@ pub fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> HandlerResult {
         (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect();
     let all = names.iter().zip(states).map(|(name, state)| {
         let status = upstream_status(name, state);
+        // In place of the fault, whose text may have the upstream's address.
         let resting = status.resting.as_ref().map(|_| "yes".into());
         UpstreamStatus { resting, misbehaviour: Vec::new(), ..status }
     });
@@ -334,6 +335,8 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         Some(Origin::OwnNode) => ("unproven", "own node"),
         Some(Origin::Trusted) => ("verified", view.light().map_or("checkpoint", PinnedHead::trusted_start)),
         Some(Origin::HashLinked) => ("verified", "hash link"),
+        // A pending block has no evidence. A header that was checked alone (`Origin::Alone`) is connected to the chain, or refused,
+        // before a view returns it.
         _ => ("local", "built here"),
     };
     Ok(Verification {

@@ -104,6 +104,7 @@ fn trace_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let call = TracedCall { message, tracer: tracing.tracer(), block: block_override };
     match traces(view, &base, &state, &[call], &tracing)?.pop() {
         Some(trace) => Ok(verified_json(trace)),
+        // One call has one trace, so that the answer `null` does not occur.
         None => verified(&()),
     }
 }
@@ -157,6 +158,7 @@ struct StateContext<'a> {
 
 /// The block in the second parameter, which is a state context or a block parameter.
 fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Failure> {
+    // What is no object is a block parameter. An object without these members is one too, a map with the block's hash.
     let context = params.object::<StateContext<'_>>(1, "a state context").ok().flatten();
     let Some(StateContext { block_number, transaction_index }) = context else {
         return block(view, &params.call_block(1)?);
@@ -165,6 +167,7 @@ fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Fai
         return Err(ParamError::CallIndex.into());
     }
     match block_number {
+        // Decimal numbers are accepted too (`true`), as in the parameter itself.
         Some(number) => block(view, &block_param(number, true)?),
         None => block(view, &params.call_block(1)?),
     }

@@ -114,6 +114,7 @@ pub(super) const METHODS: &[Method] = &[
 fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
     let tracing = Tracing::read(params, 1)?;
+    // `None`: the caller gives the hash only, not the transaction.
     let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else { return absent() };
     match replayed(view, &header, &tracing, Some(index))?.pop() {
         Some(TraceInBlock { result, .. }) => Ok(verified_json(result)),
@@ -132,7 +133,7 @@ fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Ha
     verified(&traces)
 }
 
-/// A trace as an element of a block's list. For the reference node's own tracer, the list has the bare traces instead
+/// The trace of a transaction, as an element of the list of a block. For the reference node's own tracer, the list has the bare traces instead
 /// (`TraceForm::is_bare`).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

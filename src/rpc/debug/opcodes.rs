@@ -1,4 +1,5 @@
-//! Names of opcodes as the reference node (rskj) prints them in traces, and as geth prints them.
+//! Names of opcodes as the reference node (`OpCode` of rskj 9.1) prints them in traces, and as geth prints them. Ethereum does not
+//! have DUPN, SWAPN, TXINDEX and HEADER.
 
 use alloc::{borrow::Cow, format};
 
@@ -110,7 +111,7 @@ const SWAP: [&str; 16] = [
     "SWAP12", "SWAP13", "SWAP14", "SWAP15", "SWAP16",
 ];
 
-/// The name of an opcode; `None` for codes that no Rootstock upgrade defines.
+/// The name of an opcode, whether or not it is active at a height; `None` for codes that no Rootstock upgrade defines.
 pub(super) fn name(code: u8) -> Option<&'static str> {
     let of_range =
         |names: &[&'static str], first: u8| names.get(usize::from(code.saturating_sub(first))).copied();

@@ -159,9 +159,11 @@ impl TraceForm {
                 disable_memory: !flag("enableMemory")? || flag("disableMemory")?,
                 disable_stack: flag("disableStack")?,
                 return_data: flag("enableReturnData")?,
+                // As geth, shows the slots that the contract has used, and only with SLOAD and SSTORE.
                 used_storage: true,
                 limit: options.limit()?,
             }),
+            // Not `erc7562Tracer`.
             "callTracer" => Self::Calls(calls(false)?),
             "flatCallTracer" => Self::Flat(FlatForm {
                 parity_errors: flag("convertParityErrors")?,
@@ -171,6 +173,7 @@ impl TraceForm {
             "4byteTracer" => Self::Selectors,
             "erc7562Tracer" => Self::Validation(calls(true)?, options.ignored()?),
             "noopTracer" => Self::Nothing,
+            // `REFERENCE`, the last one of `TRACERS`.
             _ => Self::Reference(StepOptions {
                 disable_storage: flag("disableStorage")?,
                 disable_memory: flag("disableMemory")?,
@@ -202,6 +205,7 @@ impl TraceForm {
                 CallOptions { with_logs: form.with_log, only_top: false }
             }
         };
+        // By default the values to which any other options can be added.
         let earlier = tracer.calls.unwrap_or(CallOptions { with_logs: false, only_top: true });
         tracer.calls = Some(CallOptions {
             with_logs: earlier.with_logs || calls.with_logs,

@@ -77,6 +77,7 @@ pub(super) fn traces(
     script: &Script,
     only: Option<usize>,
 ) -> Result<Vec<ScriptTrace>, Failure> {
+    // Block 0 has no transactions, and no parent on whose state it could be executed.
     if header.number == 0 {
         return Ok(Vec::new());
     }

@@ -162,6 +162,7 @@ fn plain_transfer(trace: &TransactionTrace) -> PlainTransfer {
             // Zero for a contract creation without code, as in the reference node.
             owner_address: address_word(&trace.transaction.to.unwrap_or_default()),
             caller_address: address_word(&trace.sender),
+            // The reference node shows 0, whatever the transaction's gas limit is.
             gas: 0,
             call_value: format!("{:064x}", trace.transaction.value),
             msg_data: (!data.is_empty()).then(|| hex::encode(data)),

@@ -25,7 +25,7 @@ pub(super) struct CallAccessFields {
     keccak: Vec<Data>,
 }
 
-/// The slots that a call has used: the value of each slot that it reads, and how often it writes slots or uses transient ones.
+/// The slots that a call has used: the value of each slot that it reads, in a list as geth writes it, and how often it writes slots or uses transient ones.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccessedSlots {

@@ -27,7 +27,7 @@ pub(super) const METHODS: &[Method] = &[write(
     mine,
 )];
 
-/// The options in the second parameter: the tag of the blocks, and the height of the block below them.
+/// The options in the second parameter: the kind of the blocks' tags ([`BitcoinTag`]), and the height of the block below them.
 #[derive(Deserialize)]
 struct Options<'a> {
     #[serde(default)]

@@ -70,7 +70,7 @@ struct WrittenAccount {
     code: Bytes,
     /// Cells of at most 32 bytes, as words.
     storage: BTreeMap<B256, B256>,
-    /// As in [`DumpedAccount`].
+    /// Whether the account is a contract: it has or had storage or code.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     contract: bool,
     /// Cells whose bytes cannot be read back from a word.
@@ -107,6 +107,7 @@ fn block(head: &Header) -> DumpedBlock {
         beneficiary: head.coinbase.unwrap_or_default(),
         timestamp: U256::from(head.timestamp),
         gas_limit: u64::try_from(head.gas_limit.value()).unwrap_or(u64::MAX),
+        // Rootstock has neither a base fee nor random numbers of a beacon chain.
         basefee: 0,
         difficulty: head.difficulty.value(),
         prevrandao: B256::ZERO,

@@ -1,5 +1,5 @@
 //! Direct changes of accounts, and impersonation: sending for accounts whose keys the node does not have. hardhat's methods
-//! answer `true`, and anvil's `null`, because the clients of each expect that.
+//! answer a boolean, and anvil's `null`, because the clients of each expect that; only `anvil_setStorageAt` answers `true` too.
 
 use alloy_primitives::U256;
 

@@ -112,6 +112,7 @@ pub(super) const METHODS: &[Method] = &[
             let time = u64_param(params, 0)?;
             let (chain, now) = chain_at(node)?;
             let ahead = chain.change_clock(|clock| clock.set(time, now)).map_err(RpcError::from)?;
+            // 0 also stands for a clock that is behind the real time.
             done(&u64::try_from(ahead).unwrap_or(0), Level::Local)
         },
     ),
@@ -259,6 +260,7 @@ fn increase_time(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult 
     let (chain, now) = chain_at(node)?;
     let parent = chain.view().head().timestamp;
     let ahead = chain.change_clock(|clock| clock.increase(seconds, parent, now)).map_err(RpcError::from)?;
+    // 0 also stands for a clock that is behind the real time.
     done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
 }
 
@@ -304,6 +306,7 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>, most: u64) -> Result<u64, 
             let read = |raw: Option<&RawValue>| raw.map(number).transpose();
             (read(options.timestamp)?, read(options.blocks)?.unwrap_or(U256::from(1)))
         }
+        // Missing, or no object: then the parameter is the timestamp, and anything but a number is an error.
         _ => (optional_u64_param(params, 0)?.map(U256::from), U256::from(1)),
     };
     let count = u64::try_from(blocks).unwrap_or(u64::MAX);

@@ -159,7 +159,7 @@ fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
     done(&lists, Level::Local)
 }
 
-/// A transaction of the pool with the fields of the reference node, in its order.
+/// A transaction of the pool with the fields of the reference node, in its order. It is in no block: `block_hash` is zero.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PoolTransaction {

@@ -25,7 +25,8 @@ use crate::{
 /// the gas that the transaction would use ([`to_send`]).
 const DEFAULT_GAS: u64 = 90_000;
 
-/// How long the caller would wait for a block. The parameter is not read: the answer comes at once.
+/// How long the caller waits for a block. The handlers do not read the parameter and answer at once; a server waits itself, and sends
+/// the receipt in place of their error (`NOT_MINED` in `sync`).
 const TIMEOUT: Param = optional("timeout", "QUANTITY, milliseconds");
 
 pub(super) const METHODS: &[Method] = &[
