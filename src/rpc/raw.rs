@@ -132,6 +132,7 @@ fn unproven_work(header: &BlockHeader) -> RpcError {
 
 /// The hash proves the content of a transaction, so that a pending one is verified too, whichever upstream supplies it.
 fn raw_transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
+    // `None`: the caller gives the hash only, not the transaction.
     match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionLocation::Unknown => absent(),
         TransactionLocation::Pending(transaction) => verified(&hex::encode_prefixed(transaction.encode())),

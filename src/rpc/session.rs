@@ -338,6 +338,7 @@ impl Session {
                 return self.progress.continue_with(index, part, rest);
             }
             AuxiliaryAnswer::Whole(outcome) => outcome,
+            // `end_polls` has stored the response.
             AuxiliaryAnswer::Final(response) => Ok(response),
         };
         // If the answer is too long, `finish` replaces it by an error and clears the level.

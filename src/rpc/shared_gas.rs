@@ -51,6 +51,7 @@ impl SharedGas {
             return Err(SimulationError::TotalGas(self.cap));
         }
         let gas = gas.min(self.left);
+        // A call without a sender is from the zero address, as in `eth_call`.
         let from = message.from.unwrap_or_default();
         let account = simulation.account(from);
         let fee = message.gas_price.saturating_mul(U256::from(gas));

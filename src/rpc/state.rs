@@ -185,6 +185,7 @@ fn account_proof(
     let exists = found.is_some();
     let account = found.unwrap_or(NO_ACCOUNT);
     let path = |key: &[u8], missing: StateKey, exists: bool| {
+        // Reading the value has refused nodes that do not parse, so that only a missing node can be the reason.
         let nodes = view.prove(header, key).map_err(|_| StateError::Missing(missing))?;
         Ok(show(&nodes, exists))
     };

@@ -27,13 +27,14 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .costs(30)];
 
-/// Most bytes of the first parameter in JSON: twice those of [`MAX_PROOF_KEYS`] contracts with one slot each.
-const MAX_CELLS: usize = 256 << 10;
+/// Most bytes of the first parameter in JSON: twice those of [`MAX_PROOF_KEYS`] contracts with one slot each, some 120 bytes. The limit
+/// bounds memory before the parameter is parsed.
+const MAX_CELLS_JSON: usize = 256 << 10;
 
 /// The requested slots, by contract.
 fn cells(params: Params<'_>) -> Result<BTreeMap<Address, Vec<U256>>, ParamError> {
     let expected = "a map of addresses to slots, at most 1,024 in all";
-    if params.length(0) > MAX_CELLS {
+    if params.length(0) > MAX_CELLS_JSON {
         return Err(ParamError::Type { position: 0, expected });
     }
     let given: Option<Entries<Vec<String>>> = params.object(0, expected)?;

@@ -31,7 +31,8 @@ impl Call {
         filters::id(self.params().filter(|_| names_filter)?).ok()?
     }
 
-    /// The numbers of blocks that the parameters state, as block parameters or as ends of ranges.
+    /// The numbers of blocks that the parameters state, as block parameters or as ends of ranges. The block in a state context
+    /// (`debug_traceCallMany`) is left out.
     pub fn blocks(&self) -> Vec<u64> {
         let (Some(row), Some(params)) = (self.row, self.params()) else { return Vec::new() };
         let named = row.params.iter().enumerate().flat_map(|(position, param)| match param.kind {
@@ -97,6 +98,7 @@ impl Method {
             ParamSubject::CallOptions => debug::overrides(params, position),
             // Some methods take a simulation in place of a call (`rootlight_getWitness`).
             ParamSubject::Simulation | ParamSubject::Call => simulate::overrides(params),
+            // Parameters with other subjects have no overrides of state.
             _ => false,
         })
     }

@@ -116,6 +116,7 @@ impl CallRun<'_, '_> {
             let context = CallContext { block: &block, rules, ..*self.context };
             let message = &call.message;
             let is_last = traces.len().saturating_add(1) == calls.len();
+            // `None`: a traced call has the next nonce of its sender, whatever nonce the caller states.
             match self.gas.transaction(self.simulation, &context, message, None, message.gas) {
                 Ok(transaction) if is_last && !self.has_script() => {
                     // No later call and no script reads the changes of this call, so that they need not be kept.

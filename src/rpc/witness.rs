@@ -337,8 +337,10 @@ fn add(
             }
             collected.path_nodes(view, header, &keys::slot_key(address, slot), key)
         }
-        // Headers and uncles are verified by the chain, not by the state.
-        _ => Ok(()),
+        // Facts about the chain are not in the trie: a client verifies them by its headers.
+        StateKey::BlockHash(_) | StateKey::Header(_) | StateKey::Uncles(_) | StateKey::TotalDifficulty(_) => {
+            Ok(())
+        }
     }
 }
 

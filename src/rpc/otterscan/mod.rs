@@ -299,6 +299,7 @@ fn of_trace<T: Serialize>(
     params: Params<'_>,
     show: impl FnOnce(&TransactionTrace) -> T,
 ) -> HandlerResult {
+    // `None`: the caller gives the hash only, not the transaction.
     let TransactionLocation::Mined(header, index) = view.locate(params.hash(0, "transaction hash")?, None)?
     else {
         return absent();
@@ -351,6 +352,7 @@ fn operations(trace: &TransactionTrace) -> Vec<Operation> {
                     FrameKind::Call if !start.value.is_zero() => (0, start.from, start.to, start.value),
                     FrameKind::Create => (2, start.from, created, start.value),
                     FrameKind::Create2 => (3, start.from, created, start.value),
+                    // A call without value, or of a kind that moves no coins to another account.
                     _ => return None,
                 }
             }

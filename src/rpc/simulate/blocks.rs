@@ -130,6 +130,7 @@ impl Run<'_, '_> {
         used: u64,
     ) -> Result<(Address, Transaction), SimulationError> {
         let CallInput { message, nonce } = call;
+        // A call without a sender is from the zero address.
         let from = message.from.unwrap_or_default();
         if self.input.validation {
             self.validate(context, call, from)?;

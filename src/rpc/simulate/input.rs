@@ -51,7 +51,7 @@ pub(in crate::rpc) struct SimulationInput {
     pub(in crate::rpc) blocks: Vec<BlockInput>,
     /// Whether transfers of value are shown as logs.
     pub(super) trace_transfers: bool,
-    /// Whether nonces and gas prices are checked, as in a block.
+    /// Whether nonces and gas prices are checked, as in a block. Gas and balances always are.
     pub(super) validation: bool,
     /// Whether the blocks of the answer have transaction objects instead of hashes.
     pub(super) full_transactions: bool,

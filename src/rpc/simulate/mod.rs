@@ -39,6 +39,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     |view, params| {
         let input = SimulationInput::read(params)?;
         let (call_block, base, plans) = prepare(view, params, &input)?;
+        // The total difficulty is shown if it is known. It is no reason to fetch anything or to refuse the simulation.
         let total = view.total_difficulty(base.hash()).ok().flatten();
         // The first error is a run that stopped, the second a simulation that breaks a rule.
         let blocks =

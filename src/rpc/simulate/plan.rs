@@ -38,6 +38,7 @@ pub(super) fn plan(input: &SimulationInput, base: &BlockHeader) -> Result<Vec<Bl
             (time, next.timestamp) = (next.timestamp, next.timestamp.saturating_add(1));
         }
         next.number = given;
+        // The values stay for the blocks after this one, also for those that fill gaps, until they are overridden again.
         block.block.apply(&mut next);
         if next.timestamp <= time {
             return Err(SimulationError::Timestamp { given: next.timestamp, parent: time });

@@ -102,6 +102,7 @@ pub(super) const REPLAY_TRANSACTION: Method = Method::read(
     |view, params| {
         let types = TraceTypes::read(params, 1)?;
         let hash = params.hash(0, "transaction hash")?;
+        // `None`: the caller gives the hash only, not the transaction.
         let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else { return absent() };
         match traces(view, &header, types.tracer(), Some(index))?.first() {
             Some(trace) => Ok(verified(&types.run_trace(trace))?.about(&header)),
@@ -182,6 +183,7 @@ impl TraceTypes {
             state_diff: trace.state.as_ref().filter(|_| self.state_diff).map(StateDiff::of),
             trace: if self.trace { run(trace) } else { Vec::new() },
             transaction_hash: None,
+            // Without the feature, `read` refuses `vmTrace`. The condition removes the code that writes it from browser modules.
             vm_trace: trace.vm.as_ref().filter(|_| HAS_VM_TRACES).map(VmCode::first),
         }
     }

@@ -148,6 +148,7 @@ impl TraceFilter {
             number_up_to(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
         let param = |raw: Option<&RawValue>, default| match raw {
             None => Ok(default),
+            // `false`: a number has `0x`, decimal ones are refused.
             Some(raw) => traced_block(block_param(raw, false)),
         };
         Ok(Self {
@@ -216,6 +217,7 @@ fn filter_by(rules: &FilterRules, view: &dyn View, params: Params<'_>) -> Handle
     let Some(from) = find(view, &filter.from)? else { return verified(&[(); 0]) };
     let to = match find(view, &filter.to)? {
         Some(to) => to.number,
+        // A range that ends above the head ends with the head.
         None => view.height()?,
     };
     rules.check(from.number, to)?;

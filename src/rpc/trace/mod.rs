@@ -90,6 +90,7 @@ fn of_transaction(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<Option<(BlockHeader, Vec<TransactionTrace>)>, Failure> {
+    // `None`: the caller gives the hash only, not the transaction.
     match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionLocation::Mined(header, index) => {
             let traces = traces(view, &header, Tracer::CALLS, Some(index))?;

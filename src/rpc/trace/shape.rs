@@ -121,6 +121,7 @@ pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
 /// The shown entries of a trace.
 fn entries(trace: &TransactionTrace, location: Option<TraceLocation>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
+    // `false`: without inner calls of native contracts.
     let addresses = trace_addresses(calls, false);
     let shown =
         calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((addresses.get(&index)?, node)));
