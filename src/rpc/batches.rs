@@ -36,8 +36,8 @@ fn headers(view: &dyn View, params: Params<'_>) -> HandlerResult {
                 continue;
             }
         };
-        // A header whose proof of work was never checked is not served: a receiver that finds it invalid would reject this
-        // client as an upstream.
+        // A header whose proof of work was never checked is not served, such as one below the checkpoint that is linked by its hash:
+        // a receiver that finds it invalid would reject this client as an upstream.
         if !view.shows_work(&header) {
             break;
         }

@@ -122,6 +122,7 @@ impl BitcoinStatus {
             dated_work: report.and_then(|report| report.dated.lowest).map(|lowest| DatedStatus {
                 bitcoin_blocks: lowest.blocks,
                 basis_points: lowest.basis_points(),
+                // The floor is in percent.
                 least_basis_points: u64::from(lowest.floor()).saturating_mul(100),
             }),
             commitments: report.map(|report| CommitmentStatus {

@@ -49,6 +49,7 @@ fn bridge_state(view: &dyn View, _: Params<'_>) -> HandlerResult {
     };
     let block = CallBlock::inside(view.head()?);
     let none = StateOverride::default();
+    // `None`: without an inspector.
     let result = block.run(view, |context, limits| call(context, &message, &none, limits, None))?;
     let CallOutcome::Success { output, .. } = result.into_outcome() else {
         return Err(RpcError::Internal.into());

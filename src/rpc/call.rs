@@ -252,6 +252,7 @@ pub(super) fn arguments(
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (message, call_block, overrides) = arguments(view, params)?;
+    // `None`: without an inspector.
     let result = call_block.run(view, |context, limits| call(context, &message, &overrides, limits, None))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),

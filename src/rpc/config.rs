@@ -106,6 +106,7 @@ fn config(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let newest = view.header_by_number(newest_answerable_height(view)?)?;
     let (network, head) = (view.policy().network, newest.map_or(0, |header| header.number));
     let heights = || Rule::ALL.iter().filter_map(|rule| network.activation(*rule));
+    // Before the first fork, the rules are those of block 0.
     let current = heights().filter(|height| *height <= head).max().unwrap_or(0);
     let next = heights().filter(|height| *height > head).min();
     let last = next.and_then(|_| heights().max());

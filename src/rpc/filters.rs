@@ -181,6 +181,7 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     let logs = filters.all_logs(id, view, now).map_err(range_failure)?;
     let logs = logs.ok_or(RpcError::FilterNotFound)?;
+    // `false`: the blocks of these logs are on the chain.
     done(&logs.iter().map(|log| log_json(log, false)).collect::<Vec<_>>(), Level::Verified)
 }
 

@@ -75,6 +75,7 @@ impl LogStream {
         let mut text = String::new();
         for log in self.blocks.take_next(PIECE) {
             text.push_str(&self.before);
+            // `false`: the block of the log is on the chain.
             text.push_str(&serde_json::to_string(&log_json(&log, false))?);
             self.before = ",".into();
         }

@@ -198,6 +198,7 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> HandlerResult {
         // `filter_spec` returns filters of logs only.
         FilterSpec::Blocks | FilterSpec::Heads | FilterSpec::Pending | FilterSpec::Syncing => Vec::new(),
     };
+    // `false`: the blocks of these logs are on the chain.
     verified(&logs.iter().map(|log| log_json(log, false)).collect::<Vec<_>>())
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A host reads a message (`message`), which becomes requests with their rows of the method table (`method`, `table`). On a light
 //! client a `session` runs the handlers and names the facts to fetch; on a local chain `local_client` runs them at once. The
-//! handlers are in the file of their subject (`blocks`, `logs`, `call` ...).
+//! handlers are in the file of their subject (`blocks`, `logs`, `call` ...). What each `cfg` feature adds, the documentation of the
+//! crate lists; browser modules are built without `catalogue`, and that of the light client without `local` and `dev`.
 
 #[cfg(feature = "catalogue")]
 mod access_list;

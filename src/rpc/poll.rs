@@ -147,7 +147,7 @@ impl UpstreamPoll {
         matches!(self.kind, PollKind::Auxiliary(_)).then_some(&self.request)
     }
 
-    /// Adds the requests to a round.
+    /// Adds the requests to a round, without a spare upstream (`None`): a poll counts the upstreams, or needs just one.
     pub(super) fn add_to(&self, round: &mut Round) {
         self.upstreams.iter().for_each(|upstream| round.add(*upstream, None, &self.request));
     }

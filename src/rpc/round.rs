@@ -67,6 +67,7 @@ impl Round {
     pub fn answered(self, mut ask: impl FnMut(&RoundPart) -> Vec<UpstreamResponse>) -> Vec<PartResponses> {
         let ask_part = |part: RoundPart| {
             let responses = ask(&part);
+            // `false`: such a host does not ask the spare upstream.
             part.answered(responses, false)
         };
         self.parts.into_iter().map(ask_part).collect()

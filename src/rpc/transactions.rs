@@ -109,6 +109,7 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> HandlerResult {
 /// upstream says that the transaction waits.
 fn pending(view: &dyn View, transaction: &Transaction) -> HandlerResult {
     let hash = transaction.hash();
+    // `None` below: the transaction is in no block.
     if let Some(waiting) = view.pool().and_then(|pool| pool.get(&hash)) {
         return done(&RpcTransaction::new(transaction, hash, waiting.sender, None), Level::Verified);
     }

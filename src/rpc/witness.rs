@@ -131,6 +131,7 @@ fn of_execution(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let mut headers = Vec::new();
     for number in reads.headers {
         let ancestor = ancestor(view, &parent, number)?;
+        // Without proven merged-mining fields, the header has only the fields that its hash covers.
         let form = if view.shows_work(&ancestor) { HeaderForm::Full } else { HeaderForm::Raw };
         headers.push(collected.counted(ancestor.encode(form))?);
     }

@@ -41,6 +41,7 @@ pub(super) fn read(given: &BTreeMap<String, &RawValue>) -> Result<Option<Script>
 pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     let is_of_trace = |param: &Param| matches!(param.kind, "TRACE_OPTIONS" | "TRACE_CALL_OPTIONS");
     let Some(position) = row.params.iter().position(is_of_trace) else { return false };
+    // From 0 to all: the number of parameters is checked later.
     let Ok(params) = Params::new(values, 0, values.len()) else { return false };
     let given: Option<BTreeMap<String, &RawValue>> = params.object(position, "trace options").ok().flatten();
     // The handler refuses a script that is too long, so this call runs none, but still counts as one with a script.

@@ -122,6 +122,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "Turns the lines about blocks and failed transactions in the host's log on or off.",
         |node, params| {
+            // The parameter is required, so that its default (`true`) is never used.
             let enabled = params.boolean(0, true)?;
             chain(node)?.set_logging(enabled);
             done(&(), Level::Local)

@@ -112,6 +112,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "Turns the impersonation of all accounts on or off.",
         |node, params| {
+            // The parameter is required, so that its default (`true`) is never used.
             let all = params.boolean(0, true)?;
             chain(node)?.wallet_mut().set_impersonate_all(all);
             done(&(), Level::Local)

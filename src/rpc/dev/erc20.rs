@@ -103,6 +103,7 @@ fn returned_word(
     let storage = OverrideStorage::Patch(BTreeMap::from([(slot, value)]));
     let changed = AccountOverride { storage, ..AccountOverride::default() };
     let overrides = StateOverride { accounts: BTreeMap::from([(contract, changed)]) };
+    // `None`: without an inspector.
     let result = block.run(view, |context, limits| call(context, message, &overrides, limits, None))?;
     Ok(match result.into_outcome() {
         CallOutcome::Success { output, .. } if output.len() == 32 => U256::try_from_be_slice(&output),

@@ -196,6 +196,7 @@ const fn every(seconds: u64) -> Mining {
 }
 
 fn set_automine(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
+    // The parameter is required, so that its default (`true`) is never used.
     let mining = if params.boolean(0, true)? { Mining::Instant } else { Mining::Manual };
     set_mining(node, mining)
 }
@@ -288,6 +289,7 @@ fn blocks_from(node: &mut dyn LocalNode, first: u64) -> Result<Vec<Box<RawValue>
     let (mut blocks, mut size) = (Vec::new(), "[]".len());
     for number in first..=view.head()?.number {
         if let Some(header) = view.header_by_number(number)? {
+            // `true`: with whole transactions.
             let block = to_raw_value(&render::block(&*view, &header, true)?)?;
             size = size.saturating_add(block.get().len()).saturating_add(",".len());
             if size > MAX_RESPONSE {

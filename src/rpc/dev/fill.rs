@@ -52,6 +52,7 @@ fn fill(view: &dyn View, params: Params<'_>) -> HandlerResult {
     // EIP-155: `v` of an unsigned transaction is the chain id. Rootstock encodes `v` in one byte.
     let v = u8::try_from(chain_id).map_err(|_| ParamError::ChainId(format!("{chain_id}")))?;
     let transaction = Transaction { v, ..object.complete(&defaults)? };
+    // `None`: the transaction is in no block.
     let tx = RpcTransaction::new(&transaction, transaction.hash(), from, None);
     verified(&Filled { raw: hex::encode_prefixed(transaction.encode()), tx })
 }

@@ -38,6 +38,7 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "ADDRESS",
         "The account that receives the fees of blocks mined by this node.",
+        // The zero address on a chain that this node does not mine.
         |view, _| done(&address(&view.miner().map(|miner| miner.coinbase).unwrap_or_default()), Level::Local),
     ),
     read("eth_mining", &[], "boolean", "Whether this node mines blocks without requests.", |view, _| {
@@ -125,6 +126,7 @@ pub(super) const METHODS: &[Method] = &[
 /// Work (expected hashes) per second of the canonical blocks of the last hour, uncles included.
 fn hash_rate(view: &dyn Chain) -> Result<U256, Failure> {
     let mut header = view.head()?;
+    // Without a clock, the hour ends with the newest block.
     let since = view.policy().now.unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
     let mut work = U256::ZERO;
     while header.number > 0 && header.timestamp >= since && !view.policy().interrupted() {

@@ -98,7 +98,8 @@ pub(super) const METHODS: &[Method] = &[
     .runs(Runs::Transaction),
 ];
 
-/// The passphrase in the second parameter.
+/// The passphrase in the second parameter. As all passphrases, seeds and keys of these methods, it is a required parameter, so that the
+/// default, an empty text, is never used.
 fn passphrase(params: Params<'_>) -> Result<String, ParamError> {
     Ok(params.value(1, "a passphrase")?.unwrap_or_default())
 }

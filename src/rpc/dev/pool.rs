@@ -83,6 +83,7 @@ fn pending(view: &dyn View, _: Params<'_>) -> HandlerResult {
         pool.visit(PoolPart::Pending, &mut |waiting| {
             let WaitingTransaction { hash, sender, transaction, .. } = waiting;
             if accounts.contains(&sender) && size.add(&waiting) {
+                // `None`: the transaction is in no block.
                 own.push(RpcTransaction::new(transaction, hash, sender, None));
             }
         });
@@ -120,6 +121,7 @@ struct PoolLists<L> {
 }
 
 fn nonce(waiting: &WaitingTransaction<'_>) -> u64 {
+    // The pool takes nonces of at most 8 bytes, so that each fits.
     u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX)
 }
 
@@ -148,6 +150,7 @@ fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
             pool.visit(part, &mut |waiting| {
                 if waiting.sender == sender && size.add(&waiting) {
                     let WaitingTransaction { hash, sender, transaction, .. } = waiting;
+                    // `None`: the transaction is in no block.
                     by_nonce.insert(nonce(&waiting), RpcTransaction::new(transaction, hash, sender, None));
                 }
             });

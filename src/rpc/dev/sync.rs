@@ -57,6 +57,7 @@ pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: A
     }
     let (snapshot, interrupt) = (node.snapshot(), || false);
     let view = snapshot.view(now, &interrupt);
+    // `None`: a local chain needs no transaction to find its block.
     let TransactionLocation::Mined(header, index) = view.locate(hash, None)? else {
         return Err(RpcError::Internal.into());
     };

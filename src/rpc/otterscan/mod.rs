@@ -186,6 +186,7 @@ fn details(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
 
 /// A block object with the number of its transactions, and with these transaction objects if there are any.
 fn block(view: &dyn View, header: &BlockHeader, transactions: Option<Value>) -> Result<Value, Failure> {
+    // `false`: with the hashes of the transactions, which are only counted.
     let mut shown = to_value(render::block(view, header, false)?)?;
     let Value::Object(members) = &mut shown else { return Err(RpcError::Internal.into()) };
     let all = members.remove("transactions");
@@ -282,6 +283,7 @@ fn creator(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = first_block(view, &address, |account| account.code_size > 0)? else {
         return verified(&());
     };
+    // `None`: of all transactions of the block.
     let traces = traces(view, &header, Tracer::CALLS, None)?;
     let entries = traces.iter().flat_map(|trace| not_undone(trace).map(move |(_, node)| (trace, node)));
     let creations = entries.filter(|(_, node)| {

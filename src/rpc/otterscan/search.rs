@@ -117,6 +117,7 @@ fn of_block(view: &dyn View, number: u64, address: &Address) -> Result<Vec<Found
     if body.transactions().len() <= 1 {
         return Ok(Vec::new());
     }
+    // `None`: of all transactions of the block.
     let traces = traces(view, &header, Tracer::CALLS, None)?;
     let takes_part = |index: usize| {
         let transaction = body.transactions().get(index);

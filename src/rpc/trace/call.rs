@@ -122,6 +122,7 @@ pub(super) const REPLAY_BLOCK: Method = Method::read(
         let types = TraceTypes::read(params, 1)?;
         let param = traced_block(params.block(0))?;
         let Some(header) = find(view, &param)? else { return absent() };
+        // `None`: of all transactions of the block.
         let traces = traces(view, &header, types.tracer(), None)?;
         verified(&traces.iter().map(|trace| types.shown_in_block(trace)).collect::<Vec<_>>())
     },

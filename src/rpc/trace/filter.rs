@@ -251,6 +251,7 @@ fn collect(
         let header =
             off_chain.take().map_or_else(|| view.header_by_number(number), |header| Ok(Some(header)))?;
         let Some(header) = header else { break };
+        // `None`: of all transactions of the block.
         let block_traces = match traces(view, &header, Tracer::CALLS, None) {
             // The loop goes on after missing facts, so that those of all blocks are requested together.
             Err(Failure::Stop(Stop::Missing(facts))) => {
