@@ -108,7 +108,7 @@ impl UpstreamPoll {
     }
 
     /// Asks upstreams for the answer to a request that was refused because it cannot be proven, if the host accepts unproven
-    /// answers. The request to upstreams names the pinned block instead of a tag.
+    /// answers. The request to upstreams has [`Request::pinned_params`].
     ///
     /// # Errors
     /// The refusal, if upstreams are not asked.

@@ -75,7 +75,7 @@ static DEV: &[&[Method]] = super::dev::METHODS;
 #[cfg(not(feature = "dev"))]
 static DEV: &[&[Method]] = &[];
 
-/// Methods of the reference node that Rootlight will not have: compilers and message stores.
+/// Methods of the reference node (rskj 9.1) that Rootlight will not have: compilers and message stores.
 pub const UNAVAILABLE: &[&str] = &[
     "db_getHex",
     "db_getString",

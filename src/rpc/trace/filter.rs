@@ -20,7 +20,7 @@ use crate::{
     types::BlockRef,
 };
 
-/// Most traces of one answer and the largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
+/// Most traces of one answer and the largest `after`, as `rpc.trace.maxTracesPerRequest` of the reference node (rskj 9.1).
 const MAX_TRACES: usize = 10_000;
 
 /// The limits of a profile of the server: [`NODE`] or [`HOSTED`].
