@@ -105,12 +105,13 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> HandlerResult {
         Some(light) => light_status(light),
         None => {
             let head = view.height()?;
-            let (starting, current, highest) = (quantity(0), quantity(head), quantity(head));
+            // Only a follower has progress: it executes the blocks of an upstream.
+            let progress = view.syncing();
             SyncStatus {
-                synced: true,
-                starting_block: starting,
-                current_block: current,
-                highest_block: highest,
+                synced: progress.is_none(),
+                starting_block: quantity(progress.map_or(0, |progress| progress.starting)),
+                current_block: quantity(head),
+                highest_block: quantity(progress.map_or(head, |progress| progress.highest)),
                 headers_per_second: 0,
                 seconds_left: None,
                 stale: None,
