@@ -196,7 +196,8 @@ pub enum Handler {
     /// Runs alone on the node of a local chain; a light client refuses the method.
     #[cfg(feature = "dev")]
     Write(Write),
-    /// Takes a signed transaction: runs as `Write` on a local chain; a light client forwards it to upstreams.
+    /// Takes a signed transaction: runs as `Write` on a local chain; a light client's session forwards it to upstreams and calls no
+    /// function. Builds without `dev` have no local chain with a pool, hence no function.
     Forward(#[cfg(feature = "dev")] Write),
 }
 

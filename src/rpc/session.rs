@@ -472,6 +472,7 @@ impl Session {
     fn refuse_or_poll(&mut self, index: usize, refusal: Refusal) {
         let Some(member) = self.progress.members.get_mut(index) else { return };
         let RequestState::Pending(request) = &member.state else { return };
+        // The handler executed a block because its receipts could not be fetched: the error gives that reason too.
         #[cfg(feature = "local")]
         let refusal = match member.executing.and_then(|block| failure(&self.failed, &Fact::Receipts(block))) {
             Some(failure) => refusal.of_execution(failure),

@@ -1,5 +1,5 @@
 //! `eth_sendTransactionSync` and `eth_sendRawTransactionSync`: the answer to a transaction is its receipt (EIP-7966). No handler
-//! waits: a transaction that is not mined at once is an error with its hash. A server takes the error [`NOT_MINED`] of a single call
+//! waits: a transaction that is not mined at once is an error with its hash. A server takes the error `NOT_MINED` of a single call
 //! as the sign to wait for a block itself (`rootlight-node`, `local/mined.rs`).
 
 use alloy_primitives::{Address, Bytes};
