@@ -52,7 +52,7 @@ pub trait ForkBase: TrieBase {
     fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>>;
 
     /// Number of the oldest ancestor whose fees REMASC, the contract that pays miners, distributes above this block. Ancestors
-    /// that are not fetched, and a block with uncles with all below it, pay nothing: REMASC pays the miners of uncles too, which
-    /// are not fetched for it.
+    /// that are not fetched, and a block with uncles with all below it, pay nothing: REMASC pays the miners of uncles too, and
+    /// those uncles are not fetched for it.
     fn first_rewarded(&self) -> u64;
 }

@@ -43,7 +43,7 @@ impl StoredBlock {
         let transactions = self.body.transactions().iter().map(|transaction| transaction.data.len());
         let logs = self.receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
         let counted = transactions.chain(logs.map(|log| log.data.len().saturating_add(LOG_SIZE)));
-        // A block without transactions counts as one transaction.
+        // The block itself counts as one more transaction.
         let fixed = self.senders.len().saturating_add(1).saturating_mul(TRANSACTION_SIZE);
         counted.fold(fixed, usize::saturating_add)
     }

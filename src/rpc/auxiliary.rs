@@ -37,7 +37,8 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
         refusal: &Refusal,
     ) -> Option<Result<AuxiliaryRequest, RpcError>>;
 
-    /// Reads state from the source: that which is among the facts that a run misses. `None` if the source has none of it.
+    /// Reads the state that a run misses from the source; `missing` are all facts that the run misses. `None` if the source has
+    /// none of that state.
     ///
     /// # Errors
     /// The reason for which the run is refused.

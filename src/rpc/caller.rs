@@ -56,8 +56,8 @@ impl Caller {
     /// Returns the caller, as a web page of this origin. Such a page may not call methods of
     /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: it cannot see filters and waiting transactions
     /// of programs at the same address or of other pages. An origin of `None` stands for a program, or for a page that may call
-    /// every method. All pages without an origin of their own send the origin `null`; the number `frame` distinguishes
-    /// them, but each can use the filters of the others if it knows the ids.
+    /// every method. All pages without an origin of their own, such as sandboxed frames, send the origin `null`. The number `frame`,
+    /// another one for each message over HTTP, distinguishes them, but each can use the filters of the others if it knows the ids.
     #[must_use]
     pub fn from_foreign_page(mut self, origin: Option<String>, frame: u64) -> Self {
         self.owner.asker = self.owner.asker.on_page(origin.as_deref(), frame);
@@ -109,7 +109,7 @@ impl Caller {
     #[must_use]
     pub fn for_socket(&self, subscriptions: usize) -> Self {
         let foreign_page = self.foreign_page.clone();
-        // The WebSocket is a frame of its own, numbered by its connection. Hosts number the frames of HTTP requests from 0
+        // All messages over the WebSocket are of one frame, numbered by its connection. Hosts number the messages over HTTP from 0
         // upwards, so that counting down from the greatest number keeps both kinds apart.
         let frame = u64::MAX.saturating_sub(self.owner.connection);
         let asker = self.owner.asker.on_page(foreign_page.as_deref(), frame);

@@ -170,7 +170,8 @@ impl<S: LockKind> SharedClient<S> {
     }
 
     /// Takes headers that the host has from another source than the upstreams. Returns whether the uncles of all headers came with
-    /// them; `None` if the client has not reached the head yet, so that the headers cannot be linked. See [`HeaderSync::take`].
+    /// them; `None` before the client has reached the head, because such headers continue only a chain that is up to date. See
+    /// [`HeaderSync::take`].
     ///
     /// # Errors
     /// The rule that the first rejected header breaks.

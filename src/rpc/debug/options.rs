@@ -146,6 +146,7 @@ impl TraceForm {
     /// The form of the tracer of this name in [`TRACERS`].
     fn of_tracer(name: &str, options: Options<'_>) -> Result<Self, ParamError> {
         let flag = |name| options.flag(name);
+        // The form of `callTracer`, or of `erc7562Tracer` (`validation`), which always shows inner calls.
         let calls = |validation: bool| -> Result<CallForm, ParamError> {
             Ok(CallForm {
                 only_top: !validation && flag("onlyTopCall")?,
@@ -163,7 +164,6 @@ impl TraceForm {
                 used_storage: true,
                 limit: options.limit()?,
             }),
-            // Not `erc7562Tracer`.
             "callTracer" => Self::Calls(calls(false)?),
             "flatCallTracer" => Self::Flat(FlatForm {
                 parity_errors: flag("convertParityErrors")?,
