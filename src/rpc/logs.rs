@@ -161,6 +161,7 @@ fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
         OneOrMany::None => Ok(Vec::new()),
         OneOrMany::One(one) => Ok(vec![parse_address(&one)?]),
         OneOrMany::Many(many) => {
+            // `null` in a list of addresses is an error, like an empty text.
             let parse = |text: &Option<String>| parse_address(text.as_deref().unwrap_or_default());
             many.iter().map(parse).collect()
         }

@@ -149,6 +149,7 @@ impl CallRun<'_, '_> {
         transaction: Transaction,
         index: usize,
     ) -> Result<TransactionTrace, CallStop> {
+        // The zero address for a call without a sender, as `SharedGas::transaction` has checked it.
         let sender = call.message.from.unwrap_or_default();
         let mut tracer = RunTracer::new(&call.tracer, *self.budget);
         let item = IndexedTransaction { index, transaction: &transaction, sender };

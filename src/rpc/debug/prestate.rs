@@ -73,6 +73,7 @@ pub(super) fn to_json(trace: &StateTrace, form: StateForm) -> serde_json::Result
 
 /// The account before the transaction. The changes of an account that remains show only the slots that change.
 fn before(account: &UsedAccount, form: StateForm) -> AccountObject {
+    // An account that did not exist is shown like an empty one (`include_empty`).
     let values = account.before.clone().unwrap_or_default();
     // As in geth, a changed slot that was empty before is left out.
     let hidden = |before: &Bytes, after: &Bytes| before == after || before.is_empty();
@@ -87,6 +88,7 @@ fn before(account: &UsedAccount, form: StateForm) -> AccountObject {
 /// The changes of a transaction to an account; `None` if it changed nothing or removed the account.
 fn changes(account: &UsedAccount, form: StateForm) -> Option<AccountObject> {
     let after = account.after.as_ref()?;
+    // A new account is compared with an empty one.
     let before = account.before.clone().unwrap_or_default();
     let AccountObject { balance, code, code_hash, nonce, .. } = values_of(after, form);
     let new_code = before.code != after.code;

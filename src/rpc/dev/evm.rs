@@ -284,6 +284,7 @@ fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult 
 
 /// The block objects from a height on, or an error if they are too long for an answer.
 fn blocks_from(node: &mut dyn LocalNode, first: u64) -> Result<Vec<Box<RawValue>>, Failure> {
+    // The blocks are stored: no code runs that would have to be interrupted.
     let (snapshot, interrupt) = (node.snapshot(), || false);
     let view = snapshot.view(node.now(), &interrupt);
     let (mut blocks, mut size) = (Vec::new(), "[]".len());

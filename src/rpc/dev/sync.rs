@@ -55,6 +55,7 @@ pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: A
         }
         .into());
     }
+    // The block is stored: no code runs that would have to be interrupted.
     let (snapshot, interrupt) = (node.snapshot(), || false);
     let view = snapshot.view(now, &interrupt);
     // `None`: a local chain needs no transaction to find its block.

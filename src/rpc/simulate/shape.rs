@@ -89,6 +89,7 @@ fn call_result(call: &SimulatedCall, location: &Location, first_log: &mut u64) -
     let hash = call.transaction.hash();
     let mut logs = Vec::new();
     for log in &call.logs {
+        // Logs of a simulation have the member `removed`, which is always false.
         logs.push(RpcLog::new(log, hash, location, *first_log).with_removed(false));
         *first_log = first_log.saturating_add(1);
     }
