@@ -5,10 +5,10 @@ use alloy_primitives::B256;
 use super::{BlockHeader, ViewResult, chain::Chain};
 use crate::types::BlockRef;
 
-/// The number of blocks between the head and the block of the tag `safe`: about five minutes on mainnet.
+/// How many blocks below the head the block of the tag `safe` is: about six minutes at a block every 30 seconds.
 pub const SAFE_DEPTH: u64 = 12;
 
-/// The number of blocks between the head and the block of the tag `finalized`: about one hour on mainnet.
+/// How many blocks below the head the block of the tag `finalized` is: about one hour at a block every 30 seconds.
 pub const FINALIZED_DEPTH: u64 = 120;
 
 /// Which block a handler reads.
@@ -74,7 +74,7 @@ fn below_head(view: &dyn Chain, depth: u64) -> ViewResult<Option<BlockHeader>> {
     view.header_by_number(view.height()?.saturating_sub(depth))
 }
 
-/// Height of the newest block that is as deep as the host requires.
+/// Height of the newest block that is as deep as the host requires; 0 if none is.
 ///
 /// # Errors
 /// Refused while synchronizing.

@@ -72,7 +72,7 @@ pub trait Chain {
     /// Whether this block is on the canonical chain of the pinned head.
     fn is_canonical(&self, block: BlockRef) -> bool;
 
-    /// Every known block of a height, canonical or not.
+    /// Every block of a height that the view has and may list; on a light client the canonical one alone.
     fn blocks_at(&self, _number: u64) -> Vec<B256> {
         Vec::new()
     }

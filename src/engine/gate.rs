@@ -39,7 +39,7 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
 }
 
 /// Number of the newest block that answers may be about: it is as deep as the host requires, and enough Bitcoin blocks commit to
-/// it or to a block above it. `None` if there is none.
+/// it or to a block above it ([`PinnedHead::min_depth`] is the depth that both demand). `None` if there is none.
 pub fn newest_allowed(pinned: &PinnedHead) -> Option<u64> {
     chain(pinned).ok()?.head().number.checked_sub(pinned.min_depth())
 }
@@ -60,6 +60,7 @@ pub(super) fn admit(
     chain: &ChainView,
     header: &VerifiedHeader,
 ) -> ViewResult<BlockHeader> {
+    // The host's depth alone; the Bitcoin blocks are counted below, with an error of their own.
     let (number, wanted) = (header.number, pinned.config.min_depth);
     let canonical = chain.depth(number, &header.hash());
     let depth = canonical.unwrap_or(0);

@@ -121,6 +121,7 @@ impl BlockReplay<'_> {
             PartialTrie::new(&self.known, self.parent.state_root, policy.interrupt).map_err(|error| {
                 Stop::Refused(match error {
                     LoadError::Interrupted => Refusal::Interrupted,
+                    // Missing nodes are no error here, so a node is there and breaks a rule.
                     _ => Refusal::UnreadableState { number: self.parent.number },
                 })
             })?;
@@ -157,6 +158,7 @@ impl BlockReplay<'_> {
         // The account of REMASC's sender holds only a nonce, which counts blocks. The REMASC transaction states this nonce, and
         // the body that contains the transaction is verified, so the account need not be fetched.
         let count = self.body.transactions().last().map_or(U256::ZERO, |remasc| remasc.nonce.value());
+        // The count fits into 64 bits. With a greater one the run would fail, because the nonces of account and transaction differ.
         let counter = Account { nonce: u64::try_from(count).unwrap_or_default(), ..Account::default() };
         base.put(&REMASC_SENDER_KEY, counter.encode());
         base

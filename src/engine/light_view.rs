@@ -132,6 +132,7 @@ impl<'a> LightView<'a> {
                 fact if self.known.is_refused(&fact) => Ok(None),
                 fact => Err(Stop::missing(fact)),
             },
+            // The account cannot be read from the proven nodes, so its nonce proves nothing.
             Err(_) => Ok(None),
         }
     }
@@ -143,7 +144,8 @@ impl<'a> LightView<'a> {
         self.unproven.set(self.unproven.get() || unused != Some(true));
         Ok(match unused {
             Some(false) => TransactionLocation::Unknown,
-            _ => TransactionLocation::Pending(transaction.clone()),
+            // Proven to be unused, or not provable.
+            Some(true) | None => TransactionLocation::Pending(transaction.clone()),
         })
     }
 }
@@ -170,6 +172,7 @@ impl LightView<'_> {
     ) -> ViewResult<TransactionLocation> {
         if let Some((header, index)) = search(self, chain, transaction)? {
             let admitted = header.verified().map(|header| gate::admit(self.pinned, chain, header));
+            // Headers of this chain are verified, so the gate is always asked.
             return Ok(TransactionLocation::Mined(admitted.unwrap_or(Ok(header))?, index));
         }
         let head = &BlockHeader::from(chain.head());
@@ -297,6 +300,7 @@ impl Chain for LightView<'_> {
         if self.pinned.trusts_below(number) {
             return self.old_ancestor(block, number);
         }
+        // Callers pass blocks that this view has returned. For another block, 0 stands for its number, and it has no ancestor.
         let own_number = chain.by_hash(&block).map_or(0, |header| header.number);
         if number > own_number {
             return Ok(None);
@@ -470,6 +474,7 @@ impl View for LightView<'_> {
     }
 
     fn upstreams(&self) -> Vec<String> {
+        // Each of these numbers has a name in the configuration.
         let name = |upstream| self.pinned.upstream_name(upstream).unwrap_or_default().into();
         (0..self.pinned.config.upstreams.len()).map(name).collect()
     }

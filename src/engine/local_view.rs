@@ -27,7 +27,7 @@ use crate::{
 pub struct LocalSnapshot {
     /// The chain.
     pub chain: ChainSnapshot,
-    /// Name and version as `web3_clientVersion` returns them, five parts separated by `/`.
+    /// Name and version as `web3_clientVersion` returns them.
     pub version: Arc<str>,
     /// The limits and defaults of calls.
     pub policy: CallPolicy,
@@ -46,6 +46,7 @@ pub struct LocalSnapshot {
 
 impl Snapshot for LocalSnapshot {
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        // The default asker is not isolated, so it sees the whole pool.
         self.view_of(Asker::default(), now, interrupt)
     }
 
@@ -335,6 +336,7 @@ impl State for LocalView<'_> {
     }
 
     fn state_trie(&self, header: &BlockHeader) -> Option<&Trie> {
+        // On a development chain the state may have been changed directly; the trie then has another root than the header states.
         self.trie(header).filter(|trie| !trie.is_above_base() && trie.root() == header.state_root)
     }
 
@@ -352,6 +354,7 @@ impl State for LocalView<'_> {
                 &stored.senders
             }
         };
+        // As in `replay`, which says why.
         let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
         let transactions = (body.transactions(), senders.as_slice());
         match self.chain().state_before(header, transactions, index, unsimulated, self.policy.interrupt) {

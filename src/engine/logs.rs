@@ -187,6 +187,9 @@ impl From<Stop> for RangeStop {
 
 /// The logs of the canonical blocks from one height to another, both included, up to the head. The missing facts of
 /// all blocks that may have matching logs are requested together.
+///
+/// # Errors
+/// [`RangeStop`]: the range exceeds a limit, or a look-up in the view fails.
 pub fn range_logs(
     view: &dyn Chain,
     from: u64,

@@ -11,11 +11,12 @@ use crate::{consensus::Network, exec::CallPolicy};
 pub struct Policy<'a> {
     /// The network's parameters.
     pub network: &'a Network,
-    /// The client's name and version as `web3_clientVersion` returns them, five parts separated by `/`.
+    /// The client's name and version as `web3_clientVersion` returns them.
     pub version: &'a str,
     /// The limits and defaults of calls.
     pub calls: CallPolicy,
-    /// The required depth: blocks with fewer blocks on top are refused.
+    /// The required depth: blocks with fewer blocks on top are refused. On a light client that also requires Bitcoin blocks, the depth
+    /// of the newest block that has enough of them, if that is greater.
     pub min_depth: u64,
     /// Most blocks that one request for logs may cover.
     pub max_log_blocks: u64,
@@ -26,7 +27,7 @@ pub struct Policy<'a> {
     pub is_attempt: bool,
     /// Tells whether the present run has used up its time.
     pub interrupt: &'a dyn Fn() -> bool,
-    /// The host's clock in seconds since 1970, if there is one.
+    /// The host's clock in seconds since 1970. Views of executed chains set it; the view of a light client does not.
     pub now: Option<u64>,
     /// The host's data for its own rows of the method table ([`rpc::row`](crate::rpc::row)).
     pub host: Option<&'a (dyn Any + Send + Sync)>,

@@ -33,7 +33,7 @@ pub struct PendingBlock {
 /// A node that makes blocks, as one snapshot has it.
 pub trait BlockProducer: Debug + Send + Sync {
     /// Builds the block that would be mined on the head of the chain at a time in seconds since 1970; `None` if it
-    /// cannot be built. Execution ends when `interrupt` returns `true`.
+    /// cannot be built. Execution ends when `interrupt` returns `true`: the block then lacks the transactions that have not run.
     fn pending(&self, chain: &ChainSnapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<PendingBlock>;
 
     /// The environment that transactions of the next block would see at a time in seconds since 1970. Builds no block.

@@ -273,6 +273,7 @@ impl Refusal {
             RESOURCE_UNAVAILABLE | -32004 => {
                 Self::NoReceipts { failure: failure.clone(), cause: self.into() }
             }
+            // Limits (-32005) and time (-32011). Only executed chains give -32600.
             _ => self,
         }
     }
@@ -288,8 +289,8 @@ impl Refusal {
         }
     }
 
-    /// JSON-RPC code: [`RESOURCE_UNAVAILABLE`], that of EIP-1474 for limits (`-32005`), the reference node's `-32011`
-    /// (time).
+    /// JSON-RPC code: those of EIP-1474 for limits (`-32005`) and for what is not supported (`-32004`), the reference node's for time
+    /// (`-32011`) and for states that it has pruned (`-32600`), and [`RESOURCE_UNAVAILABLE`] for all other refusals.
     pub fn code(&self) -> i32 {
         match self {
             Self::TooManyRounds { .. }
@@ -300,7 +301,6 @@ impl Refusal {
             | Self::TraceTooLarge { .. }
             | Self::TooManyBlocks { .. } => -32005,
             Self::Interrupted => -32011,
-            // The reference node's code for states that it has pruned.
             Self::StateNotKept { .. } => -32600,
             #[cfg(feature = "local")]
             Self::BelowFork { .. } => -32600,

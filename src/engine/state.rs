@@ -25,7 +25,7 @@ pub trait State {
         header.state_root
     }
 
-    /// The state trie after a block, where it is in memory; `None` elsewhere.
+    /// The state trie after a block, if all of its nodes are in memory and its root is the header's; `None` otherwise.
     #[cfg(feature = "local")]
     fn state_trie(&self, _header: &BlockHeader) -> Option<&crate::trie::Trie> {
         None

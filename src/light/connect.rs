@@ -36,7 +36,7 @@ impl PinnedHead {
                 None => return ConnectOutcome::Needs(at),
             };
             if self.config.own_state.is_some() && header.number < chain.lowest() && at == wanted {
-                // The host's own node is trusted below the start.
+                // The host's own node is trusted for a block below the start. A branch that passes below the start is refused.
                 return ConnectOutcome::Held;
             }
             // An ancestor to which the hash of a verified header commits needs no branch, and the loop ends.

@@ -49,6 +49,7 @@ impl Fetch {
     /// A fetch that asks the upstreams in `roster`, best first.
     pub fn new(mut current: UpstreamFetch, roster: &[usize]) -> Self {
         let mut others: VecDeque<usize> = roster.iter().copied().collect();
+        // A roster is never empty, because a client has at least one upstream.
         current.upstream = others.pop_front().unwrap_or(0);
         Self { current, others, absent: None, doubt: None, silent: Vec::new(), failures: Vec::new() }
     }
@@ -144,6 +145,7 @@ impl Fetch {
             Cause::Call(failure) => self.lacks_data(failure) && !self.must_have(pinned),
             Cause::Withheld if self.is_state() => !self.must_have(pinned),
             Cause::Refuted(_) => false,
+            // The upstream says that there is none, or responds about another block.
             _ => {
                 let is_on_chain = |block: &BlockRef| {
                     pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))

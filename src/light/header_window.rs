@@ -1,5 +1,5 @@
-//! A window of consecutive headers that is being fetched: the form in which each header is requested, and the headers
-//! that arrived.
+//! A header window: consecutive headers that are being fetched from one upstream, with the form in which each is requested, and
+//! those that arrived. It is not the window from which a client starts without a trusted block (`sync/window.rs`).
 
 use alloc::{format, string::ToString, vec::Vec};
 

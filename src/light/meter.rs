@@ -36,7 +36,7 @@ impl SyncMeter {
         self.headers = self.headers.saturating_add(headers);
     }
 
-    /// The progress from the block `start` to the block `target`, at the rate so far.
+    /// The progress from the block `start` to the block `target`, at the rate so far. The elapsed time counts as at least 1 ms.
     pub(super) fn progress(&self, start: u64, head: u64, target: u64) -> Progress {
         let elapsed = self.last.saturating_sub(self.began.unwrap_or(self.last)).max(1);
         let rate = self.headers.saturating_mul(1_000).checked_div(elapsed).unwrap_or(0);

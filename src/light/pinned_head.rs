@@ -22,7 +22,7 @@ use crate::{
 /// The host's settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientConfig {
-    /// `web3_clientVersion`: name, version, host, language and build, separated by `/`.
+    /// `web3_clientVersion`: name, version, host and language, in the package also `light`, separated by `/`.
     pub version: String,
     /// Names of the upstreams, credentials removed.
     pub upstreams: Vec<String>,
@@ -214,7 +214,8 @@ impl PinnedHead {
         self.config.own_state.as_deref()
     }
 
-    /// Whether the upstream is the host's own node, which is trusted for blocks below the start.
+    /// Whether a block of this number is below the headers in memory, and the upstream is the host's own node, which is trusted for
+    /// such blocks.
     pub(crate) fn trusts_below(&self, number: u64) -> bool {
         self.own_state().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
     }
@@ -248,7 +249,7 @@ impl PinnedHead {
     }
 
     /// How many blocks a block needs on top before it may be answered about: the depth that the host requires, or that of
-    /// [`Self::newest_behind`], if it is deeper.
+    /// [`Self::newest_behind`], if it is deeper. `u64::MAX` if no block has the Bitcoin blocks that the host requires.
     pub(crate) fn min_depth(&self) -> u64 {
         let head = self.chain.as_ref().map_or(0, |chain| chain.head().number);
         let by_bitcoin = self.newest_behind.map_or(u64::MAX, |newest| head.saturating_sub(newest));

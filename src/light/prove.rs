@@ -442,7 +442,8 @@ pub(super) fn location(
         });
     }
     let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
-    // The transaction that calls REMASC, which pays out fees, has no sender and is never pending: the miner makes it with the block.
+    // The transaction that calls REMASC, which pays out fees, has the zero address as its sender and is never pending: the miner makes
+    // it with the block. Neither is one whose signature gives no sender.
     if is_above_head && transaction.recover_sender(chain_id).unwrap_or_default().is_zero() {
         return Ok(Location::Unknown);
     }
@@ -459,6 +460,7 @@ fn long_value(
     let path = match key {
         StateKey::Code(address) => keys::code_key(address).to_vec(),
         StateKey::StorageBytes(address, slot) => keys::slot_key(address, slot),
+        // `plan` requests accounts and slots as proofs, and the other keys are not in the trie.
         _ => return Err(Cause::Refuted("not a value behind a hash".into())),
     };
     if is_null(raw) {

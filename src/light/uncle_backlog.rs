@@ -199,6 +199,7 @@ impl UncleBacklog {
         if !self.blocks.contains_key(&earlier) {
             return self.postpone(block, uncles, None);
         }
+        // The count serves requests alone, and a list that has arrived is not requested.
         let entry =
             PendingUncles { earlier: Some(earlier), ..PendingUncles::new(0, FetchState::Ready(uncles)) };
         self.blocks.insert(block, entry);

@@ -305,6 +305,7 @@ fn state_requests(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Ve
         StateKey::StorageBytes(address, slot) => {
             ("rsk_getStorageBytesAt", format!(r#"["{address:#x}","{slot:#x}",{at}]"#))
         }
+        // `plan` requests accounts and slots as proofs, and the other keys are not in the trie.
         _ => return None,
     };
     Some(vec![UpstreamRequest::new(method, params)])
@@ -388,7 +389,7 @@ impl UpstreamFetch {
         &self.requests
     }
 
-    /// The number of the present attempt, from 0.
+    /// The number of the present attempt, from 0. For headers, uncles, receipts and locations it is also the number of the form.
     pub fn attempt(&self) -> usize {
         self.attempt
     }

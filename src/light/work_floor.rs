@@ -131,6 +131,7 @@ impl WorkFloor {
     /// Adds the next block and judges the stretches that end at it.
     fn add(&mut self, chain: &ChainView, header: &VerifiedHeader) {
         let time = self.points.back().map_or(header.timestamp, |last| last.time.max(header.timestamp));
+        // The header comes from this chain, so the chain has its work.
         let work = chain.stated_work(&header.hash()).map_or(U256::ZERO, |(work, _)| work);
         self.points.push_back(WorkPoint { number: header.number, hash: header.hash(), time, work });
         if self.points.len() > MAX_POINTS {
@@ -170,6 +171,7 @@ impl WorkFloor {
             let from = unproven.map_or(before.work, |(_, work)| before.work.max(work));
             let work = end.work.saturating_sub(from);
             let promised = promised.saturating_mul(U256::from(seconds / SPACING));
+            // A difficulty of 0 promises no work, so any work is enough.
             let percent = work.saturating_mul(U256::from(100)).checked_div(promised).unwrap_or(U256::MAX);
             (percent < U256::from(self.percent)).then(|| LowWork {
                 number: end.number,
@@ -182,7 +184,7 @@ impl WorkFloor {
     }
 }
 
-/// Most blocks that are kept for judging, about 90 bytes each: more than a day of blocks at the highest rate ever seen.
+/// Most blocks that are kept for judging, 80 bytes each: more than a day of blocks at the highest rate ever seen.
 const MAX_POINTS: usize = 16_384;
 
 /// Whether the network's rules give work a meaning: difficulty moves slowly (RSKIP-97: no drop to the minimum after ten

@@ -36,6 +36,7 @@ impl ExportedFilter {
     fn of(filter: &InstalledFilter) -> Option<Self> {
         let reported = |reported_to: &ReportedUpTo| match reported_to {
             #[cfg(feature = "local")]
+            // Only light clients export filters, and theirs have no events.
             ReportedUpTo::Events(_) => Vec::new(),
             ReportedUpTo::Blocks(ReportedBlocks(blocks)) => blocks.clone(),
         };

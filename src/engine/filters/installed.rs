@@ -21,20 +21,20 @@ pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FilterOwner {
     /// The asker. Limits on filters count per caller ([`Asker::number`]) and per page of a caller ([`Asker::quota_owner`]).
-    /// The filters of an asker that is apart from others ([`Asker::is_isolated`]) do not exist for other askers, and
+    /// The filters of an isolated asker ([`Asker::is_isolated`]) do not exist for other askers, and
     /// theirs do not exist for it.
     pub asker: Asker,
     /// Number of the connection that owns the subscriptions.
     pub connection: u64,
     /// Most subscriptions that the connection may have.
     pub subscriptions: usize,
-    /// A number that the host gives to the rights of the asker: equal numbers are equal rights. An asker that is apart from others
-    /// does not find filters that it made with other rights.
+    /// A number that the host gives to the rights of the asker: equal numbers are equal rights. An isolated asker does not
+    /// find filters that it made with other rights.
     pub rights: u64,
 }
 
 impl FilterOwner {
-    /// Whether the owner may poll and remove a filter: its own, or any if neither asker is apart from others.
+    /// Whether the owner may poll and remove a filter: its own, or any if neither asker is isolated.
     pub(super) fn owns(&self, filter: &InstalledFilter) -> bool {
         // A page with an opaque origin is another asker on each of its connections, and may poll over several of them. No
         // other page can guess the id.

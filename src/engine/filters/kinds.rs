@@ -52,6 +52,7 @@ impl ReportedUpTo {
         }
         #[cfg(feature = "light")]
         return ReportedBlocks::new(view).map(Self::Blocks);
+        // Without `light` every view is that of an executed chain, which has events, so this line is not reached.
         #[cfg(not(feature = "light"))]
         Ok(Self::Events(0))
     }
@@ -99,6 +100,7 @@ impl Logs {
         #[cfg(feature = "local")]
         if let (ReportedUpTo::Events(_), true) = (&self.reported_to, poll.is_first) {
             let logs = self.all(view)?;
+            // The filter follows events, so the view has them and there is a next one.
             self.reported_to = ReportedUpTo::Events(next_event(view).unwrap_or_default());
             return Ok(Some(marked(logs, false)));
         }
@@ -213,7 +215,9 @@ impl Blocks {
             }
             #[cfg(feature = "light")]
             ReportedUpTo::Blocks(reported) => {
-                let new = reported.advance(view, false, |_, _| Ok(Vec::new()))?.new;
+                // A filter of blocks has no range that its first poll would report, and no logs.
+                let is_first = false;
+                let new = reported.advance(view, is_first, |_, _| Ok(Vec::new()))?.new;
                 Ok(Some(if self.with_headers {
                     FilterChanges::Heads(new)
                 } else {
@@ -330,7 +334,7 @@ impl FilterKind {
         Ok(Some(match self {
             Self::Logs(logs) => logs.all(view)?,
             Self::BlockLogs(logs) => logs.all(view)?,
-            _ => return Ok(None),
+            Self::Blocks(_) | Self::Pending(_) | Self::Syncing(_) => return Ok(None),
         }))
     }
 
@@ -342,6 +346,7 @@ impl FilterKind {
             Self::Blocks(blocks) => (None, Some(&blocks.reported_to)),
             #[cfg(feature = "light")]
             Self::Pending(pending) => return size_of_val(&*pending.waiting),
+            // These have nothing on the heap: without `light`, a filter of pending transactions is the number of an event.
             _ => return 0,
         };
         filter.map_or(0, filter_bytes).saturating_add(reported_to.map_or(0, ReportedUpTo::bytes))

@@ -188,6 +188,7 @@ impl Filters {
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<FilterChanges>, RangeStop> {
         let Some(installed) = self.alive(id, now) else { return Ok(None) };
         if (1..=MAX_OVERTAKEN_SECONDS).contains(&installed.polled.saturating_sub(now)) {
+            // Changes of every kind are a list in JSON, so that an empty list of hashes stands for no changes of any kind.
             return Ok(Some(FilterChanges::Hashes(Vec::new())));
         }
         let Some(changes) = installed.changes(view)? else {

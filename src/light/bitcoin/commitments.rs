@@ -24,10 +24,10 @@ pub const LEAST_RECENT: u32 = 1;
 /// Most commitments that are kept. On mainnet each costs at least a quarter of a Bitcoin block, so there are about as many as
 /// Bitcoin blocks; test networks reach the limit, where the oldest is dropped.
 const MAX_COMMITMENTS: usize = 4_096;
-/// Most blocks that wait for their uncles to be proven, 40 bytes each: more than three days of blocks. The uncles of further
-/// blocks are not counted.
+/// Most blocks that wait for their uncles to be proven, 40 bytes each: almost twice the three days of blocks that are judged. The
+/// uncles of further blocks are not counted.
 const MAX_AWAITED: usize = 16_384;
-/// Most waiting blocks that one call looks at, so that a new header does not cost a look at the whole window.
+/// Most waiting blocks that one call looks at, so that a new header does not cost a look at all of them.
 const AWAITED_AT_ONCE: usize = 64;
 
 /// Newest headers that are remembered, to find where a branch left: after a deeper reorganisation all headers are looked at again.
@@ -64,10 +64,10 @@ impl Counts {
     }
 }
 
-/// The commitments of a window of canonical headers. Headers whose proof of work is not checked are left out.
+/// The commitments of the canonical headers from a block number on. Headers whose proof of work is not checked are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Commitments {
-    /// Number of the first Rootstock block of the window.
+    /// Number of the first Rootstock block that is looked at.
     from: u64,
     /// The highest header whose proof of work was not checked at the last look.
     unproven: Option<u64>,

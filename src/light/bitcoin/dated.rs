@@ -69,7 +69,7 @@ impl DatedHeader {
     }
 }
 
-/// A header of the window, with its date.
+/// A header with its date.
 #[derive(Debug, Clone, Copy)]
 struct DatedEntry {
     header: DatedHeader,
@@ -97,6 +97,7 @@ impl DatedSuffix {
     #[must_use]
     pub fn basis_points(&self) -> u64 {
         let scaled = self.work.saturating_mul(U256::from(10_000));
+        // Every Bitcoin block has work, so only a suffix of no blocks has none.
         scaled.checked_div(self.bitcoin).unwrap_or_default().saturating_to()
     }
 
@@ -148,7 +149,7 @@ impl DatedReport {
     }
 }
 
-/// The dates of a window of canonical headers. A new header costs a few steps; headers are looked at again only where
+/// The dates of the canonical headers from a block number on. A new header costs a few steps; headers are looked at again only where
 /// the Bitcoin chain changed below them.
 #[derive(Debug, Clone, Default)]
 pub struct DatedWork {

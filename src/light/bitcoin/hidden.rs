@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::shown::ShownChain;
-use super::tags::{BranchRange, TagReport, commitments};
+use super::tags::{BranchRange, TagReport, committed_bytes};
 use crate::consensus::bitcoin::Tag;
 
 /// A branch that foreign tags, which name blocks off the shown chain, agree on.
@@ -23,10 +23,10 @@ type Foreign = (Tag, BranchRange);
 /// they differ from the shown chain. If no common block of the branch and the chain is known, one equal byte is enough: the
 /// branch then counts as different everywhere.
 fn agree((a, left_a): &Foreign, (b, left_b): &Foreign, chain: &impl ShownChain) -> bool {
-    let other = |number| commitments(b).find(|(found, _)| *found == number).map(|(_, byte)| byte);
+    let other = |number| committed_bytes(b).find(|(found, _)| *found == number).map(|(_, byte)| byte);
     let has_common_block = left_a.after.or(left_b.after).is_some();
     let mut differs_from_chain = false;
-    for (number, byte) in commitments(a) {
+    for (number, byte) in committed_bytes(a) {
         let Some(other) = other(number) else { continue };
         if other != byte {
             return false;
@@ -68,6 +68,7 @@ impl HiddenBranch {
 /// verdict: a pool with a fifth of Bitcoin's blocks can write made-up tags into all of them, which do not agree.
 pub(super) fn contested(report: &TagReport, chain: &impl ShownChain) -> Option<BranchRange> {
     report.counts.iter().rev().find_map(|counts| {
+        // Foreign tags are sorted, newest first: as many as one number of blocks counts are those of these blocks.
         let newest = report.foreign.get(..counts.foreign as usize).unwrap_or(&report.foreign);
         HiddenBranch::of(newest, chain)
             .filter(|branch| counts.is_contested(branch.tags))

@@ -49,7 +49,7 @@ pub fn encode_packed_headers(lowest: u32, tip: u32, packed: &[u8]) -> String {
 /// Decodes at most `most` headers.
 ///
 /// # Errors
-/// [`ServedBitcoinError`]
+/// [`ServedBitcoinError`]: the text is not in the form of the file's head, or has more headers.
 pub fn decode_bitcoin_headers(text: &str, most: u32) -> Result<ServedHeaders, ServedBitcoinError> {
     let bytes = BASE64.decode(text.as_bytes()).map_err(|_| ServedBitcoinError::Base64)?;
     let (lowest, rest) = bytes.split_first_chunk().ok_or(ServedBitcoinError::Form)?;
@@ -85,7 +85,7 @@ impl ServedBitcoin for BitcoinFollower {
 /// Decodes the proofs of the coinbases of at most `most` consecutive blocks; `None` for each one that the server does not have.
 ///
 /// # Errors
-/// [`ServedBitcoinError`]
+/// [`ServedBitcoinError`]: the text is not in the form of the file's head, or has more blocks.
 pub fn decode_coinbases(
     text: &str,
     most: usize,

@@ -1,8 +1,9 @@
 //! The tags of the newest Bitcoin blocks: which Rootstock chain Bitcoin's miners support.
 //!
 //! A merge miner writes a tag into the coinbase of its Bitcoin block: the first 20 bytes of the Rootstock block's hash for merged
-//! mining, its number, and seven commitments (RSKIP-110), each one byte of the proof of an earlier block. So a tag names a block
-//! and the chain below it, even if no upstream shows that chain. The rule is that of RSKIP-643, without a hard fork.
+//! mining, its number, and seven commitments (RSKIP-110), each one byte of the proof of an earlier block. (The commitments of
+//! `commitments.rs` are others: whole Bitcoin blocks.) So a tag names a block and the chain below it, even if no upstream shows that
+//! chain. The rule is that of RSKIP-643, without a hard fork.
 
 use alloc::vec::Vec;
 
@@ -59,7 +60,7 @@ pub enum TagClass {
 }
 
 /// The Rootstock block numbers to which a tag commits, newest first, each with the byte that the tag has for it.
-pub(super) fn commitments(tag: &Tag) -> impl Iterator<Item = (u64, u8)> {
+pub(super) fn committed_bytes(tag: &Tag) -> impl Iterator<Item = (u64, u8)> {
     let newest = u64::from(tag.number).saturating_sub(1) / COMMITMENT_STEP;
     // `cpv` is the commit-to-parents vector of RSKIP-110: one byte for each of the newest blocks whose number is a multiple of 64.
     let steps = tag.cpv.into_iter().enumerate();
@@ -78,7 +79,7 @@ pub fn classify(tag: &Tag, chain: &impl ShownChain) -> TagClass {
         return TagClass::Own;
     }
     let compared =
-        commitments(tag).filter_map(|(number, byte)| Some((number, chain.bitcoin_byte(number)? == byte)));
+        committed_bytes(tag).filter_map(|(number, byte)| Some((number, chain.bitcoin_byte(number)? == byte)));
     let compared: Vec<(u64, bool)> = compared.collect();
     // The lowest block that differs decides: a byte of a newer block may be equal by chance.
     if let Some(lowest) = compared.iter().rposition(|(_, equal)| !equal) {
@@ -229,8 +230,8 @@ impl TagReport {
 /// block on top, so that no stale block counts.
 ///
 /// The dates of the chain's headers tell which block numbers the chain had when a Bitcoin block was mined. A tag whose number is
-/// below these, or far above them, is of another branch, whatever its commitments are: who makes a false window chooses its block
-/// numbers freely, and also the headers below it, which need no work.
+/// below these is of another branch, and so is one whose number is far above them, unless the chain shows its block. The commitments
+/// do not matter then: who makes a false window chooses its block numbers freely, and also the headers below it, which need no work.
 #[must_use]
 pub fn judge_tags(
     chain: &impl ShownChain,

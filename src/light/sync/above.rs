@@ -1,5 +1,5 @@
 //! The phase that fetches the headers above the checkpoint, and with the same exchange uncles of earlier blocks. The headers are
-//! verified and added to the one chain that all upstreams extend.
+//! verified and added to the one chain that all upstreams extend. A window is a header window here (`header_window.rs`).
 
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -137,6 +137,7 @@ fn insert_all(headers: Vec<FetchedHeader>, exchange: &mut UpstreamExchange<'_>) 
         let (number, hash) = (header.header().number, header.header().hash());
         let fault = |cause| SyncFault { number, cause };
         let added = exchange.followed.add_to_chain(header, exchange.now);
+        // There is a chain in this phase, so there is a result.
         match added.ok_or_else(|| fault(SyncCause::Missing))? {
             Ok(inserted) if inserted.header.uncles_hash == EMPTY_UNCLES_HASH => {}
             Ok(inserted) => {
@@ -213,6 +214,9 @@ fn window_for_uncles(
         next = view.by_hash(&header.parent_hash);
     }
     let first = first.filter(|_| may_ask && peer.source.may_give_binary())?;
-    let last = peer.search.cursor.min(first.saturating_add(peer.search.window_size(false) as u64)).max(first);
+    // A window of usual size, even if this upstream alone is asked for headers.
+    let is_alone = false;
+    let size = peer.search.window_size(is_alone) as u64;
+    let last = peer.search.cursor.min(first.saturating_add(size)).max(first);
     Some(HeaderWindow::new(first, last, last).in_binary(true))
 }

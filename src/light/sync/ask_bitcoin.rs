@@ -132,6 +132,7 @@ struct Unanswered;
 /// The text of a response; `None` if the upstream has no Bitcoin chain. `is_first` says that no upstream has shown a block yet.
 fn text_of(response: &UpstreamResponse, is_first: bool) -> Result<Option<String>, Unanswered> {
     match response {
+        // A result that is no text, such as `null`, says that there is none.
         Ok(raw) => Ok(serde_json::from_str(raw.get()).ok().flatten()),
         Err(RequestFailure::NotRecorded) => Ok(None),
         // Nodes also refuse unknown methods with other error codes. After an upstream has shown its chain, such an error does not

@@ -1,5 +1,6 @@
 //! The phase that fetches ancestors of the checkpoint, which are accepted because the checkpoint's hash commits to them. The fork
-//! detection data (RSKIP-110) of the first blocks above the checkpoint is compared with them.
+//! detection data (RSKIP-110) of the first blocks above the checkpoint is compared with them. A window is a header window here
+//! (`header_window.rs`).
 
 use alloc::vec::Vec;
 
@@ -28,7 +29,8 @@ impl AskBackfill {
         if backfill.fetched_by.is_some() || backfill.refused.contains(&exchange.upstream) {
             return None;
         }
-        Some(Self::window(exchange, top, lowest, false))
+        let background = false;
+        Some(Self::window(exchange, top, lowest, background))
     }
 
     /// A window of the ancestors that are fetched in the background, below those in memory.
@@ -44,7 +46,8 @@ impl AskBackfill {
         if backfill.fetched_by.is_some() || backfill.refused.contains(&exchange.upstream) {
             return None;
         }
-        Some(Self::window(exchange, top, lowest, true))
+        let background = true;
+        Some(Self::window(exchange, top, lowest, background))
     }
 
     /// The highest window of the ancestors from `top` down to `lowest`.

@@ -1,4 +1,4 @@
-//! The phase that fetches the checkpoint's own header.
+//! The phase that fetches the checkpoint's own header, in a header window (`header_window.rs`) of one block.
 
 use alloc::vec::Vec;
 

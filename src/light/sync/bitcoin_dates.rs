@@ -20,7 +20,7 @@ use crate::{
 
 /// How long a start waits for a source of Bitcoin's chain, in milliseconds. After that it is judged by the network's built-in
 /// numbers.
-const PATIENCE: u64 = 10_000;
+const BITCOIN_PATIENCE: u64 = 10_000;
 /// Fewest Bitcoin blocks that the headers of a window must reach back. A forgery that reaches back fewer blocks costs less than the
 /// forgery of a start without dated work.
 const LEAST_REACH: u32 = 36;
@@ -44,7 +44,7 @@ impl BitcoinDates {
 
 impl WindowJudge for BitcoinDates {
     fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict {
-        let may_wait = now.millis < self.started.plus(PATIENCE);
+        let may_wait = now.millis < self.started.plus(BITCOIN_PATIENCE);
         let without_bitcoin = if may_wait { WindowVerdict::Wait } else { WindowVerdict::Unavailable };
         let Some((follower, tip)) = bitcoin.and_then(|follower| Some((follower, follower.tip()?))) else {
             return without_bitcoin;

@@ -304,6 +304,7 @@ impl BitcoinSearch {
                 (None, _) => Arc::make_mut(follower).take_coinbase(height, proof),
             }
         }
+        // If a chain is being collected, no coinbase stated its height, and collecting begins again after the pause.
         NextAsk::Pause
     }
 }

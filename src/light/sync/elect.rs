@@ -149,6 +149,7 @@ impl HeaderSync {
     /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, trial: Trial) {
         // A short window has fewer headers than the network's numbers ask for; the others are fetched in the background.
+        // A start that is elected has a rule.
         let headers = self.start.rule().map_or(0, |rule| rule.work.headers);
         let lowest = trial.followed.head_number().saturating_sub(headers);
         self.followed.adopt(trial.followed, &self.options, lowest);

@@ -1,4 +1,5 @@
-//! One exchange of requests and responses with one upstream: the parts of the machine that a phase may change.
+//! One exchange of requests and responses with one upstream: the parts of the machine that a phase may change. A window is a header
+//! window here (`header_window.rs`).
 
 use alloc::{format, string::String, vec::Vec};
 use core::iter::once;
@@ -130,6 +131,7 @@ impl UpstreamExchange<'_> {
             Phase::Above(ask) => ask.feed(responses, self),
             Phase::Uncles(ask) => ask.feed(responses, self),
             Phase::Propose(ask) => ask.feed(responses, self),
+            // No requests are open in these phases.
             same @ (Phase::Idle(_) | Phase::Resting(..)) => Ok(same),
         };
         match next {

@@ -26,7 +26,7 @@ impl HeaderSync {
         let mut taken = Ok(());
         for (header, uncles) in headers {
             match self.take_one(header, uncles)? {
-                Ok(whole) => complete &= whole,
+                Ok(has_uncles) => complete &= has_uncles,
                 Err(error) => {
                     taken = Err(error);
                     break;
@@ -37,7 +37,7 @@ impl HeaderSync {
         Some(taken.map(|()| complete))
     }
 
-    /// Takes one header. Returns whether all of its uncles are there.
+    /// Takes one header. Returns whether all of its uncles are there, or were requested before because the chain had the header.
     fn take_one(
         &mut self,
         header: HeaderCandidate,

@@ -85,6 +85,7 @@ impl Judge<'_> {
             Some(verdict @ (WindowVerdict::Enough(_) | WindowVerdict::Refused(_))) => verdict,
             Some(pending) if !self.undated => pending,
             _ => match self.shows_work(followed, view, &self.rule.work, floor) {
+                // `Enough` states the dated work, and none is dated here.
                 Ok(()) => WindowVerdict::Enough(U256::ZERO),
                 Err(reason) => WindowVerdict::Refused(reason),
             },

@@ -54,6 +54,7 @@ impl UpstreamExchange<'_> {
             Some(lease) if lease.holder != self.upstream => {
                 self.peer.source.announced.is_some_and(|height| self.is_bulk(height))
             }
+            // The upstream's own lease goes on, or nobody has one.
             _ => false,
         }
     }

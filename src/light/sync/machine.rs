@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl HeaderSync {
-    /// Sets the most headers of one window; 0 counts as 1.
+    /// Sets the most headers of one header window ([`SyncOptions::batch`](super::SyncOptions::batch)); 0 counts as 1.
     pub fn set_batch(&mut self, batch: usize) {
         self.options.batch = batch;
     }

@@ -17,7 +17,7 @@ pub struct SyncOptions {
     pub retry: u64,
     /// Longest pause after failures, in milliseconds; 0 counts as 1.
     pub longest_retry: u64,
-    /// Most headers in one window.
+    /// Most headers that are requested from an upstream at a time (a header window); 0 counts as 1.
     pub batch: usize,
     /// Number of ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
     pub backfill: u64,

@@ -82,8 +82,8 @@ pub(super) fn first_stored(checkpoint: &Checkpoint) -> u64 {
     checkpoint.number.saturating_sub(FORK_WINDOW)
 }
 
-/// Most pages of a window that are stored, and read at the start: those of more than two and a half days. Together with new headers
-/// on top they fit within the headers kept in memory.
+/// Most pages of a window that are stored, and read at the start: 7,680 headers, more than two and a half days. Together with new
+/// headers on top they fit within the 8,192 headers kept in memory.
 pub const WINDOW_PAGES: u64 = 120;
 
 /// The headers of a page, with their uncles.

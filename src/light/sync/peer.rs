@@ -1,4 +1,5 @@
-//! The state of one upstream in synchronization: the source that responds, the position of its next headers, and its phase.
+//! The state of one upstream in synchronization: the source that responds, the position of its next headers, and its phase. A window
+//! is a header window here (`header_window.rs`).
 
 use alloc::string::String;
 

@@ -1,4 +1,5 @@
 //! The phase in which an upstream proposes a block to start at, and shows the headers above. `elect.rs` explains the election.
+//! A window is a header window here (`header_window.rs`).
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::slice;

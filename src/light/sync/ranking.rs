@@ -70,6 +70,7 @@ impl Capabilities {
                     self.witness.get_or_insert(false);
                     return None;
                 }
+                // Other failures do not tell whether the upstream has the method.
                 Err(_) => {}
             }
         }
@@ -117,7 +118,8 @@ impl HeaderSync {
         self.ranked().into_iter().map(|(_, upstream)| upstream).collect()
     }
 
-    /// As [`Self::roster`], but the upstreams of the best rank are rotated by `turn`, so that each of them is the first in turn.
+    /// As [`Self::roster`], but the upstreams of the best rank are rotated by `turn`, any number that differs from message to message,
+    /// such as the time, so that each of them is the first in turn.
     pub fn rotated_roster(&self, turn: u64) -> Vec<usize> {
         let ranked = self.ranked();
         let best = ranked.first().map(|(rank, _)| *rank);

@@ -147,6 +147,7 @@ impl FollowedChain {
     /// The uncles in a fetch's responses, checked against the block's header.
     fn proven_uncles(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
+        // Without the header, which may have left memory meanwhile, the list counts as one that the upstream does not have.
         let header = header.ok_or(Cause::Withheld)?;
         prove::uncles(fetch, header, &self.network).map(Arc::new)
     }
@@ -182,8 +183,10 @@ impl FollowedChain {
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
                         self.backlog.postpone(block, uncles, Some(time.saturating_sub(bound)));
                     }
+                    // The uncles do not count, and the list is not tried again.
                     _ => {}
                 },
+                // The block has left the chain's memory.
                 Err(_) => {}
             }
         }

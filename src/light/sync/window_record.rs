@@ -21,7 +21,7 @@ const VERSION: u64 = 2;
 /// windows would be refused.
 const CHECKSUM_LEN: usize = 8;
 
-/// Most bytes of a [`WindowRecord`]: the capacity that is allocated for one.
+/// The capacity that is allocated for a [`WindowRecord`], in bytes; with the largest numbers it takes 146.
 const MOST_BYTES: usize = 168;
 
 /// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
