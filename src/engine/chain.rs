@@ -134,7 +134,8 @@ pub trait Chain {
     }
 
     /// The numbers of the blocks of a range, both ends included, that may have a transaction from one of the senders
-    /// to one of the recipients, in ascending order. An empty list stands for any account.
+    /// to one of the recipients, in ascending order. An empty list stands for any account. Only traces are looked for so,
+    /// which the feature `local` has.
     #[cfg(feature = "local")]
     fn transaction_blocks<'a>(
         &'a self,

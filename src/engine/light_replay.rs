@@ -257,6 +257,7 @@ impl BlockObserver for KeyRecorder<'_> {
         self.inner.remasc_payment(to, value);
     }
 
+    // Only tracers that are scripts read the state here, and browser modules have none.
     #[cfg(feature = "catalogue")]
     fn ended(&mut self, index: usize, executed: &Executed<'_>, state: &mut dyn crate::evm::LiveState) {
         self.inner.ended(index, executed, state);

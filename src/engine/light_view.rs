@@ -150,7 +150,7 @@ impl<'a> LightView<'a> {
     }
 }
 
-/// Facts for which no upstream has a method.
+/// Facts for which no upstream has a method. Finding them takes code of `local`, which the light client's browser module leaves out.
 #[cfg(feature = "local")]
 impl LightView<'_> {
     /// The receipts of a block, by executing it again.

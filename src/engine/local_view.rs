@@ -39,7 +39,7 @@ pub struct LocalSnapshot {
     pub producer: Option<Arc<dyn BlockProducer>>,
     /// The host's data for its own rows of the method table.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
-    /// The host's engine for tracers that are scripts.
+    /// The host's engine for tracers that are scripts ([`Policy::scripts`]).
     #[cfg(feature = "catalogue")]
     pub scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }
@@ -142,8 +142,8 @@ impl<'a> LocalView<'a> {
         self.trie(header).ok_or_else(|| self.no_state(header))
     }
 
-    /// The numbers of the blocks of a range, both ends included, that the index finds for at least one term of each group; all
-    /// blocks, where there is no index.
+    /// The numbers of the blocks of a range, both ends included, that the index finds for at least one term of each group; an
+    /// empty group selects all blocks. Without an index these are all blocks.
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
         let Some(index) = self.chain().index() else { return Box::new(from..=to) };
         // The index has no block of the network on which the chain begins, so all of these count as found.
@@ -238,6 +238,7 @@ impl Chain for LocalView<'_> {
             Some(pending) => Ok(pending.body.clone()),
             None => match (self.chain().block(&header.hash()), self.below(header)) {
                 (None, Some(fork)) => {
+                    // A fork may have the body and not yet the receipts, which `stored` needs too.
                     let block = BlockRef { number: header.number, hash: header.hash() };
                     let stored = fork.body(header).ok_or_else(|| Stop::missing(Fact::Body(block)))?;
                     Ok(stored.body.clone())

@@ -53,7 +53,7 @@ pub struct NodeParts {
     pub(super) filters: Filters,
     /// The host's data for its own rows of the method table.
     pub(super) host: Option<Arc<dyn Any + Send + Sync>>,
-    /// The host's engine for tracers that are scripts.
+    /// The host's engine for tracers that are scripts ([`Policy::scripts`](super::Policy::scripts)).
     #[cfg(feature = "catalogue")]
     pub(super) scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
     /// Name and version as `web3_clientVersion` returns them.

@@ -31,7 +31,7 @@ pub struct Policy<'a> {
     pub now: Option<u64>,
     /// The host's data for its own rows of the method table ([`rpc::row`](crate::rpc::row)).
     pub host: Option<&'a (dyn Any + Send + Sync)>,
-    /// The host's engine for tracers that are scripts, if it has one.
+    /// The host's engine for tracers that are scripts, if it has one. Browsers run no scripts; their modules leave out `catalogue`.
     #[cfg(feature = "catalogue")]
     pub scripts: Option<&'a dyn ScriptEngine>,
 }

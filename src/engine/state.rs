@@ -36,6 +36,7 @@ pub trait State {
     ///
     /// # Errors
     /// Refused if this chain executes no blocks, or the parent's state is not kept.
+    // Only `debug_storageRangeAt` reads it, which browser modules leave out.
     #[cfg(all(feature = "catalogue", feature = "local"))]
     fn state_before(&self, header: &BlockHeader, _index: usize) -> ViewResult<crate::trie::Trie> {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))

@@ -145,7 +145,7 @@ impl Fetch {
             Cause::Call(failure) => self.lacks_data(failure) && !self.must_have(pinned),
             Cause::Withheld if self.is_state() => !self.must_have(pinned),
             Cause::Refuted(_) => false,
-            // The upstream says that there is none, or responds about another block.
+            // An honest upstream need not have a block off the chain.
             _ => {
                 let is_on_chain = |block: &BlockRef| {
                     pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))

@@ -49,7 +49,7 @@ pub struct ClientConfig {
     pub bodies_by_hash: bool,
     /// The host's data for its own rows of the method table.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
-    /// The host's engine for tracers that are scripts.
+    /// The host's engine for tracers that are scripts ([`Policy::scripts`](crate::engine::Policy::scripts)).
     #[cfg(feature = "catalogue")]
     pub scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }

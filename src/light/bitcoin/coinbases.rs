@@ -47,7 +47,7 @@ impl Coinbases {
         let kept = KeptCoinbase { height, block, tag, proof };
         match self.index_of(height).map(|index| self.0.get_mut(index)) {
             Ok(Some(found)) => *found = kept,
-            // The index of a height that was found is in the list.
+            // The index of a height that was found is in the list, so this does not occur.
             Ok(None) => {}
             Err(index) => self.0.insert(index, kept),
         }

@@ -68,7 +68,7 @@ impl HiddenBranch {
 /// verdict: a pool with a fifth of Bitcoin's blocks can write made-up tags into all of them, which do not agree.
 pub(super) fn contested(report: &TagReport, chain: &impl ShownChain) -> Option<BranchRange> {
     report.counts.iter().rev().find_map(|counts| {
-        // Foreign tags are sorted, newest first: as many as one number of blocks counts are those of these blocks.
+        // Foreign tags are listed newest first, so the first ones are those of the blocks that `counts` is about.
         let newest = report.foreign.get(..counts.foreign as usize).unwrap_or(&report.foreign);
         HiddenBranch::of(newest, chain)
             .filter(|branch| counts.is_contested(branch.tags))

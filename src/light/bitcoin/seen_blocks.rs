@@ -79,7 +79,7 @@ impl SeenBlocks {
                 Some(fork) => newest.saturating_sub(fork),
                 // A stored chain that has no block in common with this one may be a chain of other sources.
                 None if self.are_stored => 0,
-                // None of the remembered blocks is left, so at least this many were removed.
+                // None of the remembered blocks is left: this counts as the deepest reorganisation that can be seen.
                 None => REMEMBERED,
             };
             if removed > self.removed(tip).unwrap_or_default() {

@@ -18,6 +18,7 @@ impl UpstreamExchange<'_> {
         if self.leases.lease.as_ref().is_some_and(|lease| !may_end(lease)) {
             return false;
         }
+        // The rate of the lease that ends here counts in the comparison below.
         self.finish_lease();
         // The fastest upstream goes first. One whose rate is not known counts as fastest, so that each shows its speed once.
         let rate = |peer: &SyncPeer| peer.source.record.rate.unwrap_or(u64::MAX);
