@@ -30,8 +30,8 @@ const POLL: u64 = 60_000;
 /// Pause after an upstream has said that it has no Bitcoin chain, in milliseconds. A Rootlight may follow one later.
 const LATER: u64 = 10 * POLL;
 
-/// Most headers that are collected before a chain is made of them: at most 4,031 are needed, and those of blocks that were found
-/// meanwhile.
+/// Headers above which no more are requested before a chain is made of those that were collected: at most 4,031 are needed, and those
+/// of blocks that were found meanwhile.
 const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
 
 /// Depth of the first block whose coinbase is requested to see its height stated. No reorganisation is as deep.
