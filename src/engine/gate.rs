@@ -39,7 +39,7 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
 }
 
 /// Number of the newest block that answers may be about: it is as deep as the host requires, and enough Bitcoin blocks commit to
-/// it or to a block above it ([`PinnedHead::min_depth`] is the depth that both demand). `None` if there is none.
+/// it or to a block above it (`PinnedHead::min_depth` is the depth that both demand). `None` if there is none.
 pub fn newest_allowed(pinned: &PinnedHead) -> Option<u64> {
     chain(pinned).ok()?.head().number.checked_sub(pinned.min_depth())
 }

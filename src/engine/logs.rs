@@ -118,7 +118,7 @@ pub(super) fn each_log(
     }
 }
 
-/// Number and size of the logs that a filter selects of a block.
+/// Number and size of the logs that a filter selects of a block, for `log_blocks`.
 #[cfg(feature = "local")]
 #[derive(Clone, Copy, Default)]
 pub(super) struct LogWeight {

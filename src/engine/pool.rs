@@ -69,7 +69,7 @@ pub trait Pool {
     }
 
     /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` stands for a transaction that
-    /// was in a block, which all askers have seen.
+    /// was in a block, which all askers have seen. Only executed chains record such events.
     #[cfg(feature = "local")]
     fn shows_pool_of(&self, _asker: Option<Asker>) -> bool {
         true

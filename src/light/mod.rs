@@ -4,6 +4,9 @@
 //! A missing fact goes through these files: `plan` (which fetches), `fetch` and `upstream_fetch` (which requests, to which
 //! upstream), `upstream` (JSON-RPC), `prove` (the checks), `fact_store` (proven facts). `sync` follows the header chain, and
 //! `pinned_head` is its state as one message sees it.
+//!
+//! Beside them, `record` and `hedges` measure upstreams, `sends` and `outbox` care for sent transactions, `connect` joins side blocks to
+//! the chain, `work_floor` and `bitcoin` judge the chain's work, and `call_cache` keeps what calls have computed.
 
 pub mod bitcoin;
 mod call_cache;

@@ -62,6 +62,7 @@ impl HeaderSync {
         let (now, since) = (self.now.millis, *self.leases.first_end.get_or_insert(self.now.millis));
         let awaits = |(peer, proposal): (&SyncPeer, &Proposal)| match &proposal.stage {
             ProposalStage::Judged(_) => false,
+            // An upstream that failed before it proposed a block is not awaited.
             ProposalStage::Height if peer.is_resting() => false,
             _ => {
                 let deadline = since.max(proposal.last_progress).saturating_add(PATIENCE);

@@ -238,7 +238,7 @@ impl RestoreState {
         let view = chain.view();
         let (base, head) = (view.base().clone(), view.head().number);
         if stretch.window.is_some() {
-            // No block below is trusted, so older headers need no proof.
+            // No block below is trusted, so older headers need no proof: no work below the base counts, and there is no total difficulty.
             chain.base_proven(U256::ZERO, None);
             followed.checkpoint = Checkpoint { number: base.number, hash: base.hash, total_difficulty: None };
             followed.backfill.start(base.number, options.backfill);
