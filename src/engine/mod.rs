@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `view`: `chain`, `state`, `pool`, `policy`; `block_header`, `block_id` | the interface that handlers read |
 //! | `light_view`, with `gate`, `light_fallback`, `light_replay` | the view of a light client |
-//! | `local_view`, with `producer` | the view of an executed chain |
+//! | `local_view`, with `producer`, `dev_producer` | the view of an executed chain |
 //! | `node`: `dev_node`, `follow_node` | executed chains, as handlers change them |
 //! | `filters`, `logs`, `log_filter`, `log_blocks` | filters and subscriptions, and logs of ranges of blocks |
 //! | `need`, `refusal`, `level` | why there is no answer, and how well an answer is proven |
