@@ -34,10 +34,19 @@ impl SyncFault {
     pub(super) fn redacted(self) -> Self {
         const INSTEAD: &str = "the client's log has the reason";
         let cause = match self.cause {
-            SyncCause::Call(RequestFailure::Rpc { code, .. }) => {
-                RequestFailure::Rpc { code, message: INSTEAD.into() }.into()
-            }
-            SyncCause::Call(RequestFailure::Transport(_)) => RequestFailure::Transport(INSTEAD.into()).into(),
+            SyncCause::Call(failure) => SyncCause::Call(match failure {
+                RequestFailure::Rpc { code, .. } => RequestFailure::Rpc { code, message: INSTEAD.into() },
+                RequestFailure::Reverted { code, output, .. } => {
+                    RequestFailure::Reverted { code, message: INSTEAD.into(), output }
+                }
+                RequestFailure::Transport(_) => RequestFailure::Transport(INSTEAD.into()),
+                RequestFailure::False(_) => RequestFailure::False(INSTEAD.into()),
+                // The other texts are the host's own.
+                failure => failure,
+            }),
+            // The text lists what the upstream responded in each form, with its error messages.
+            SyncCause::Uncles(_) => SyncCause::Uncles(INSTEAD.into()),
+            // The other texts name the rule that a response broke, with numbers and hashes.
             cause => cause,
         };
         Self { cause, ..self }
@@ -98,6 +107,31 @@ impl SyncCause {
             Self::Call(_) | Self::Missing | Self::Unlinked | Self::TooLittleWork(_) | Self::Hidden(_) => {
                 false
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn pages_get_no_words_of_upstreams() {
+        let words = || String::from("words of the upstream");
+        let causes = [
+            RequestFailure::Rpc { code: -32000, message: words() }.into(),
+            RequestFailure::Reverted { code: 3, message: words(), output: Default::default() }.into(),
+            RequestFailure::Transport(words()).into(),
+            RequestFailure::False(words()).into(),
+            SyncCause::Uncles(words()),
+        ];
+        for cause in causes {
+            let fault = SyncFault { number: 7, cause };
+            assert!(fault.to_string().contains(&words()), "{fault}");
+            let redacted = fault.redacted().to_string();
+            assert!(!redacted.contains(&words()) && redacted.contains("log"), "{redacted}");
         }
     }
 }

@@ -91,6 +91,11 @@ fn refuted(error: impl core::fmt::Display) -> Cause {
     Cause::Refuted(error.to_string())
 }
 
+/// The cause for JSON without the expected members. The reader's own message is dropped, because it can quote the upstream.
+fn unreadable(_: serde_json::Error) -> Cause {
+    Cause::Refuted("unexpected JSON".into())
+}
+
 fn first_response(fetch: &UpstreamFetch) -> Result<&UpstreamResponse, Cause> {
     fetch.responses().next().ok_or(Cause::Call(RequestFailure::Malformed("no response")))
 }
@@ -158,8 +163,8 @@ pub enum RawHeaderError {
     /// The response is not a hex string.
     #[error("raw header: {0}")]
     Hex(#[from] hex::FromHexError),
-    /// A response does not have the expected JSON structure.
-    #[error("raw header: {0}")]
+    /// A response does not have the expected JSON structure. The message does not repeat the reader's, which can quote the upstream.
+    #[error("raw header: unexpected JSON")]
     Json(#[from] serde_json::Error),
     /// The bytes do not decode as a header.
     #[error(transparent)]
@@ -263,7 +268,7 @@ fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<Ve
     if is_null(raw) {
         return Err(Cause::Withheld);
     }
-    let block: BlockTransactions<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let block: BlockTransactions<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;
     let (mut transactions, mut fault) = (Vec::new(), None);
     json::for_each_member(block.transactions.get(), &mut |raw| {
         match json::transaction_from_json(raw.get(), None, network.chain_id) {
@@ -522,7 +527,7 @@ pub(super) fn account_proof(
     if is_null(raw) {
         return Err(Cause::Withheld);
     }
-    let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;
     let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
     paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
     let (mut nodes, mut has_empty_proof) = (Vec::new(), false);
@@ -537,7 +542,7 @@ pub(super) fn account_proof(
     };
     read(Some(response.account_proof))?;
     for_each(response.storage_proof, &mut |entry| {
-        let entry: StorageProofResponse<'_> = serde_json::from_str(entry.get()).map_err(refuted)?;
+        let entry: StorageProofResponse<'_> = serde_json::from_str(entry.get()).map_err(unreadable)?;
         has_empty_proof |= read(entry.proof)?;
         Ok(())
     })?;
@@ -564,7 +569,7 @@ fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if raw.get().len() > MAX_WITNESS_TEXT {
         return Err(Cause::Refuted(format!("a witness of more than {MAX_WITNESS_TEXT} bytes")));
     }
-    let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;
     let decoded = |list: Option<&RawValue>| {
         let mut all = Vec::new();
         for_each(list, &mut |text| {

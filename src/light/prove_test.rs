@@ -6,11 +6,12 @@ use alloy_primitives::{Address, B256, U256};
 use serde_json::value::RawValue;
 
 use super::{
-    prove::{account_proof, location},
+    prove::{account_proof, location, raw_header},
     upstream::{RequestFailure, UpstreamResponse},
     upstream_fetch::{Cause, FetchTarget, UpstreamFetch},
 };
 use crate::{
+    consensus::Network,
     state::{Fact, StateKey},
     trie::limits::MAX_MULTIPROOF_NODES,
     types::BlockRef,
@@ -43,6 +44,20 @@ fn an_empty_proof_is_not_a_wrong_proof() {
         assert!(matches!(prove(wrong), Cause::Refuted(_)), "{wrong}");
     }
     assert_eq!(prove("null"), Cause::Withheld);
+}
+
+/// The message of the JSON reader would quote a string that stands where an object is expected.
+#[test]
+fn causes_do_not_quote_the_json_of_an_upstream() {
+    let prove =
+        |json: &str| account_proof(&raw(json), B256::ZERO, &Address::ZERO, &[]).unwrap_err().to_string();
+    for quoting in [r#""words""#, r#"{"accountProof":[],"storageProof":["words"]}"#] {
+        let text = prove(quoting);
+        assert!(text.contains("unexpected JSON") && !text.contains("words"), "{text}");
+    }
+    let network = Network::regtest();
+    let text = raw_header(r#""00""#, r#""words""#, &network).unwrap_err().to_string();
+    assert!(text.contains("unexpected JSON") && !text.contains("words"), "{text}");
 }
 
 /// Members of three bytes would take ten times their text when decoded, so they are counted first.
