@@ -1,4 +1,4 @@
-// Decodes a Rootstock header: its fields with explanations, its hash, and the hash that miners commit to (RSKIP-92, 110, 351, 535).
+// Decodes a Rootstock header: its fields with explanations, its hash, and the hash that miners commit to (RSKIP-92, 110, 177, 351, 535).
 import { concat, toBig } from '../bytes.ts';
 import { keccak } from './hash.ts';
 import { decodeList, encodeList } from './rlp.ts';
@@ -39,7 +39,7 @@ const NAMES: readonly (readonly [name: string, description: string])[] = [
   ['fees', 'The fees that its transactions paid.'],
   ['minimum gas price', 'The lowest price at which miners take transactions.'],
   ['uncle count', 'The number of uncles.'],
-  ['merge-mining root', 'Reserved for mining several chains at once; empty today (RSKIP-110).'],
+  ['merge-mining root', 'Reserved for mining several chains at once; empty today (RSKIP-177).'],
 ];
 /** Fields that later forms of the header have after those. */
 const VERSION: readonly [name: string, description: string] = ['version', 'The version of the header’s format.'];
@@ -84,7 +84,7 @@ export function readHeader(raw: Uint8Array): Header {
   const bitcoinHeader = items.at(-1) ?? new Uint8Array();
   const plain = hashedItems(items, form.version);
   const own = keccak(encodeList(plain));
-  // The root of umbrella merged mining (RSKIP-UMM), empty or 20 bytes; the form with 17 items does not have it.
+  // The root of universal merged mining (RSKIP-177, RSKIP-UMM in the reference node), empty or 20 bytes; the form with 17 items does not have it.
   const merged = form.names.length > 17 ? items[MERGE_MINING_ROOT] : undefined;
   return {
     fields: items.map((bytes, index) => ({ bytes, name: form.names[index]?.[0] ?? '', description: form.names[index]?.[1] ?? '' })),
