@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 /** Longest body of a request, and longest message of a WebSocket, in bytes: as in the native server. */
 export const MESSAGE_BYTES = 5 * 2 ** 20;
 
-/** Most bytes of all bodies that are being read at the same time: bounds the memory that unfinished requests take. */
+/** Most bytes of all messages that are being read or answered at the same time: bounds the memory that unfinished requests take. */
 const ALL_BODIES_BYTES = 64 * 2 ** 20;
 
 /** Most open connections. */
@@ -58,16 +58,18 @@ function isUnusable(message, answer, batchLimit) {
 }
 
 /**
- * Returns the function that reads the body of a request. All bodies of a server share one limit of memory. The function calls `refuse` for a
- * body that is too long, and resolves to undefined then.
+ * Returns the function that reads the body of a request. All messages of a server share one limit of memory. The function resolves to the
+ * message, and to the function that ends its share of the limit, for the caller to call once the message is answered. It calls `refuse` for
+ * a body that is too long, and resolves to undefined then.
  */
 function bodyReader() {
-  /** Bytes of all bodies that are being read. Node.js closes a request as soon as its body is read. */
+  /** Bytes of all messages that are being read or answered. */
   let bodies = 0;
   return (request, refuse) =>
     new Promise((resolve) => {
       const pieces = [];
       let size = 0;
+      let isRead = false;
       const release = () => {
         bodies -= size;
         size = 0;
@@ -89,9 +91,15 @@ function bodyReader() {
         if (size > MESSAGE_BYTES) stop(413, LIMIT_EXCEEDED, `Request size limit of ${MESSAGE_BYTES} bytes exceeded`);
         else if (bodies > ALL_BODIES_BYTES) stop(503, LIMIT_EXCEEDED, 'no memory for the request at the moment');
       });
-      request.on('end', () => resolve(Buffer.concat(pieces).toString()));
+      request.on('end', () => {
+        isRead = true;
+        resolve({ message: Buffer.concat(pieces).toString(), release });
+        pieces.length = 0;
+      });
       request.on('error', () => resolve(undefined));
       request.on('close', () => {
+        // Node.js closes a request as soon as its body is read, which may be long before the answer.
+        if (isRead) return;
         release();
         resolve(undefined);
       });
@@ -104,18 +112,23 @@ function bodyReader() {
  * @param {{access: ReturnType<typeof import('./access.js').accessOf>, batchLimit: number, callerOf: Function, answer: Function, health: () => Promise<object>}} service
  */
 export function httpServer({ access, batchLimit, callerOf, answer, health }) {
-  const body = bodyReader();
+  const read = bodyReader();
 
   /** Answers a JSON-RPC message. `page` are the rights of the caller's page, `cors` the headers for it. */
   async function post(request, response, page, cors) {
     const refuse = (status, code, text) => send(response, status, cors, errorBody(code, text));
     const [type] = (request.headers['content-type'] ?? '').split(';');
     if (!/^application\/json(?:-rpc)?$/i.test(type.trim())) return refuse(415, INVALID_REQUEST, 'content type must be application/json');
-    const message = await body(request, refuse);
-    if (message === undefined) return undefined;
-    const text = await answer(callerOf(request, page), message);
-    if (text === undefined) return send(response, 204, cors);
-    return send(response, isUnusable(message, text, batchLimit) ? 400 : 200, cors, text);
+    const body = await read(request, refuse);
+    if (body === undefined) return undefined;
+    const { message, release } = body;
+    try {
+      const text = await answer(callerOf(request, page), message);
+      if (text === undefined) return send(response, 204, cors);
+      return send(response, isUnusable(message, text, batchLimit) ? 400 : 200, cors, text);
+    } finally {
+      release();
+    }
   }
 
   /** Answers an HTTP request. */

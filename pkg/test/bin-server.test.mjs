@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { WebSocket } from 'ws';
+import { accessOf } from '../bin/access.js';
+import { httpServer } from '../bin/http.js';
 import { ask, startProgram } from './lib/program.mjs';
 import { LIMIT, until } from './lib/wait.mjs';
 
@@ -61,6 +63,39 @@ test('a body that is announced too long is refused before it is read', LIMIT, as
   assert.match(text, /^HTTP\/1\.1 413 /);
   const endless = await raw(['POST / HTTP/1.1', `host: ${host}`, 'content-type: application/json', 'transfer-encoding: chunked', '', `600000\r\n${'x'.repeat(0x60_0000)}`]);
   assert.match(endless, /^HTTP\/1\.1 413 /);
+});
+
+/** Starts an HTTP server with this function as its client; returns a function that posts a body, and what ends the server. */
+async function serverOf(answer) {
+  const server = httpServer({ access: accessOf({ host: '127.0.0.1' }), batchLimit: 3, callerOf: () => [], answer });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  return {
+    post: (body, options) => fetch(url, { method: 'POST', headers: JSON_TYPE, body, ...options }),
+    stop: () => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve))),
+  };
+}
+
+test('messages take memory of the server until they are answered, also those of callers who left', LIMIT, async (t) => {
+  const waiting = [];
+  const server = await serverOf(() => (waiting.length < 12 ? new Promise((resolve) => waiting.push(() => resolve('{}'))) : '{}'));
+  t.after(server.stop);
+  // Twelve messages of 5 MiB leave less than that of 64 MiB.
+  const message = 'x'.repeat(5 * 2 ** 20);
+  const leaving = new AbortController();
+  const left = server.post(message, { signal: leaving.signal });
+  const others = Array.from({ length: 11 }, () => server.post(message));
+  await until(() => waiting.length === 12, 'all messages are being answered');
+  leaving.abort();
+  await assert.rejects(left);
+  const refused = await server.post(message);
+  assert.deepEqual([refused.status, (await refused.json()).error?.message], [503, 'no memory for the request at the moment']);
+  for (const end of waiting.splice(0)) end();
+  assert.deepEqual((await Promise.all(others)).map(({ status }) => status), Array(11).fill(200));
+  const again = Array.from({ length: 12 }, () => server.post(message));
+  await until(() => waiting.length === 12, 'new messages are being answered');
+  for (const end of waiting.splice(0)) end();
+  assert.deepEqual((await Promise.all(again)).map(({ status }) => status), Array(12).fill(200));
 });
 
 test('a name that was made to lead here is refused, over HTTP and WebSocket', LIMIT, async () => {
