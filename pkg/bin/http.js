@@ -1,5 +1,6 @@
 // JSON-RPC over HTTP: methods, content types, sizes, CORS and status codes, as docs/server.md states them for the native server.
 import { createServer } from 'node:http';
+import { withoutSecrets } from '../secrets.js';
 
 /** Longest body of a request, and longest message of a WebSocket, in bytes: as in the native server. */
 export const MESSAGE_BYTES = 5 * 2 ** 20;
@@ -25,6 +26,16 @@ const INTERNAL_ERROR = -32_603;
 
 /** The body of an HTTP error: a JSON-RPC error, so that clients that read bodies see the reason. */
 export const errorBody = (code, message) => JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
+
+/**
+ * Writes to standard error, for the operator, why a message was not answered: in one line, without the secrets of addresses. Callers do not get
+ * the reason, which may contain internals.
+ * @param {string} what
+ * @param {unknown} error
+ */
+export function logFailure(what, error) {
+  console.error(`${what}: ${withoutSecrets(String(error)).replaceAll(/[\s\p{Cc}]+/gu, ' ')}`);
+}
 
 /** Sends a response, of JSON or without a body. */
 function send(response, status, headers, body) {
@@ -148,8 +159,8 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
   }
 
   const server = createServer({ ...TIMES, maxHeaderSize: HEAD_BYTES }, (request, response) => {
-    handle(request, response).catch(() => {
-      // Callers do not get the reason, which may contain internals.
+    handle(request, response).catch((error) => {
+      logFailure('a request failed with HTTP status 500', error);
       if (!response.headersSent) send(response, 500, { connection: 'close' }, errorBody(INTERNAL_ERROR, 'Internal server error'));
     });
   });

@@ -1,6 +1,6 @@
 // JSON-RPC over WebSocket for the program's server, with the notifications of subscriptions. The library `ws` reads and writes frames.
 import { WebSocketServer } from 'ws';
-import { MESSAGE_BYTES, errorBody } from './http.js';
+import { MESSAGE_BYTES, errorBody, logFailure } from './http.js';
 
 /** Most open WebSockets. */
 const SOCKETS = 1_024;
@@ -126,7 +126,8 @@ export function webSockets({ access, callerOf, answer }) {
       try {
         const text = await answer(caller, data.toString(), subscriptions.onFilter);
         if (text !== undefined && !closed) write(text);
-      } catch {
+      } catch (error) {
+        logFailure('a WebSocket is closed, its message failed', error);
         socket.close(GOING_AWAY);
       }
       working -= 1;

@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { WebSocket } from 'ws';
 import { accessOf } from '../bin/access.js';
 import { httpServer } from '../bin/http.js';
+import { webSockets } from '../bin/sockets.js';
 import { ask, startProgram } from './lib/program.mjs';
 import { LIMIT, until } from './lib/wait.mjs';
 
@@ -65,12 +66,15 @@ test('a body that is announced too long is refused before it is read', LIMIT, as
   assert.match(endless, /^HTTP\/1\.1 413 /);
 });
 
-/** Starts an HTTP server with this function as its client; returns a function that posts a body, and what ends the server. */
+/** Starts a server with this function as its client; returns its address, a function that posts a body, and one that ends the server. */
 async function serverOf(answer) {
-  const server = httpServer({ access: accessOf({ host: '127.0.0.1' }), batchLimit: 3, callerOf: () => [], answer });
+  const service = { access: accessOf({ host: '127.0.0.1' }), batchLimit: 3, callerOf: () => [], answer };
+  const server = httpServer(service);
+  server.on('upgrade', webSockets(service).upgrade);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${server.address().port}`;
   return {
+    url,
     post: (body, options) => fetch(url, { method: 'POST', headers: JSON_TYPE, body, ...options }),
     stop: () => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve))),
   };
@@ -96,6 +100,23 @@ test('messages take memory of the server until they are answered, also those of 
   await until(() => waiting.length === 12, 'new messages are being answered');
   for (const end of waiting.splice(0)) end();
   assert.deepEqual((await Promise.all(again)).map(({ status }) => status), Array(12).fill(200));
+});
+
+test('why a message fails is told to the operator, without secrets, and not to its caller', LIMIT, async (t) => {
+  const { mock: printed } = t.mock.method(console, 'error', () => {});
+  const server = await serverOf(() => Promise.reject(new TypeError('no memory for https://user:PASSWORD@node.example/SECRETKEY\n\u001b[2Ja second line')));
+  t.after(server.stop);
+  const failed = await server.post(CALL);
+  const text = await failed.text();
+  assert.deepEqual([failed.status, JSON.parse(text).error], [500, { code: -32603, message: 'Internal server error' }]);
+  const opened = new WebSocket(server.url.replace('http', 'ws'));
+  opened.once('open', () => opened.send(CALL));
+  const [code, reason] = await new Promise((resolve) => opened.once('close', (...given) => resolve(given)));
+  assert.deepEqual([code, String(reason)], [1001, '']);
+  assert.deepEqual(printed.calls.map(({ arguments: given }) => given), [
+    ['a request failed with HTTP status 500: TypeError: no memory for https://node.example [2Ja second line'],
+    ['a WebSocket is closed, its message failed: TypeError: no memory for https://node.example [2Ja second line'],
+  ]);
 });
 
 test('a name that was made to lead here is refused, over HTTP and WebSocket', LIMIT, async () => {
