@@ -1,5 +1,5 @@
 // Reads the flags of a command, from the command line and from the environment, and prints help.
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { DISCONNECTED } from '../life.js';
 
@@ -30,12 +30,36 @@ export const fileReason = ({ code }) =>
     ENOSPC: 'no room is left: free some, or give another path',
   })[code];
 
+/** Longest file that is read, in bytes. */
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+
+/** Most bytes that one call reads of a file. */
+const PIECE_BYTES = 2 ** 16;
+
+/** Reads an open file to its end, but not more than a byte beyond the limit: devices and pipes may have no end. */
+function readOpen(descriptor) {
+  const pieces = [];
+  let size = 0;
+  for (;;) {
+    const piece = Buffer.alloc(Math.min(PIECE_BYTES, MAX_FILE_BYTES + 1 - size));
+    const count = readSync(descriptor, piece);
+    if (count === 0) return Buffer.concat(pieces);
+    size += count;
+    if (size > MAX_FILE_BYTES) throw new Error(`longer than ${MAX_FILE_BYTES} bytes`);
+    pieces.push(piece.subarray(0, count));
+  }
+}
+
 /** The bytes of a file, or of standard input for `-`. The error has only the reason, without the file's name. */
 export function contents(file) {
+  let opened;
   try {
-    return readFileSync(file === '-' ? 0 : file);
+    opened = file === '-' ? undefined : openSync(file);
+    return readOpen(opened ?? 0);
   } catch (error) {
     throw new Error(fileReason(error) ?? error.message);
+  } finally {
+    if (opened !== undefined) closeSync(opened);
   }
 }
 

@@ -1,6 +1,6 @@
 // The program of the package: commands, flags, exit codes, and which files need its library.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -213,6 +213,31 @@ test('a file is checked offline: what it proves, or which check fails', LIMIT, a
   const piped = await runProgram(['verify', '-', '--network', 'regtest'], JSON.stringify(block));
   assert.equal(piped.stdout, header.stdout);
   assert.equal((await runProgram(['verify', join(folder, 'none.json')])).code, 1);
+});
+
+test('a file is not read beyond its limit, one without an end neither', LIMIT, async () => {
+  const most = 64 * 2 ** 20;
+  const path = join(folder, 'long.json');
+  writeFileSync(path, '0x'.padEnd(most));
+  const whole = await runProgram(['verify', 'header', path]);
+  assert.deepEqual([whole.code, whole.stderr], [1, ''], 'a file of this length is read');
+  writeFileSync(path, '0x'.padEnd(most + 1));
+  for (const args of [['verify', path], ['dev', '--genesis', path]]) {
+    const { code, stderr } = await runProgram(args);
+    assert.deepEqual([code, stderr.trim()], [args[0] === 'dev' ? 2 : 1, `error: ${args.slice(1).join(' ')}: longer than ${most} bytes`]);
+  }
+  // The program shares its place in a file that it gets as standard input.
+  writeFileSync(path, '0x'.padEnd(most + 100));
+  const input = openSync(path);
+  try {
+    const { code, stderr } = await runProgram(['verify', '-'], input);
+    assert.deepEqual([code, stderr.trim()], [1, `error: -: longer than ${most} bytes`]);
+    assert.equal(readSync(input, Buffer.alloc(200)), 99, 'bytes that the program has left');
+  } finally {
+    closeSync(input);
+  }
+  // Comes last, because a program without the limit would fill the memory.
+  if (process.platform !== 'win32') assert.match((await runProgram(['verify', '/dev/zero'])).stderr, /^error: \/dev\/zero: longer than /);
 });
 
 /** The files that a file of the package reaches, and the packages. */

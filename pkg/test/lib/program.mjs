@@ -24,13 +24,13 @@ export async function startProgram(args, env = {}) {
   return { ...first, lines, ended, stop: (signal = 'SIGINT') => (child.kill(signal), ended) };
 }
 
-/** Runs the program to its end. */
+/** Runs the program to its end. `input` is the text of its standard input, or the descriptor of a file. */
 export function runProgram(args, input) {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: [typeof input === 'number' ? input : 'pipe', 'pipe', 'pipe'] });
   const texts = { stdout: '', stderr: '' };
   for (const name of Object.keys(texts)) child[name].setEncoding('utf8').on('data', (text) => (texts[name] += text));
-  child.stdin.on('error', () => {});
-  child.stdin.end(input);
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(input);
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...texts })));
 }
 
