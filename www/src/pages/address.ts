@@ -5,7 +5,7 @@ import { isToken } from '../contracts/decimals.ts';
 import { el, put } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
 import { type AccountProof, accountTrail, pinned, whatItIs } from '../views/account.ts';
-import { comparison, heard, read, said } from '../views/answer.ts';
+import { claimInWords, claimOf, comparison, provenInWords } from '../views/answer.ts';
 import { functionsView } from '../views/functions.ts';
 import { ladderView } from '../views/ladder.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
@@ -47,22 +47,22 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     session.request('eth_getBalance', address, at), session.request('eth_getTransactionCount', address, at), session.request('eth_getCode', address, at),
     session.request('eth_getProof', address, [], at) as Promise<AccountProof>, session.verification(at), miningProof(session, block),
   ]);
-  const [saidBalance, saidNonce, saidCode] = await Promise.all([said(session, 'eth_getBalance', address, at), said(session, 'eth_getTransactionCount', address, at), said(session, 'eth_getCode', address, at)]);
+  const [claimedBalance, claimedNonce, claimedCode] = await Promise.all([claimOf(session, 'eth_getBalance', address, at), claimOf(session, 'eth_getTransactionCount', address, at), claimOf(session, 'eth_getCode', address, at)]);
   const amount = (text: string) => rbtc(word256(text));
   const count = (text: string) => grouped(word256(text));
   const kind = (text: string) => whatItIs(address, text);
   const compared = await comparison(session, { block, lines: [
-    { name: 'Balance', claimed: heard(saidBalance, amount), proven: read(balance, amount) },
-    { name: 'Transactions sent', claimed: heard(saidNonce, count), proven: read(nonce, count) },
-    { name: 'What it is', claimed: heard(saidCode, kind), proven: read(code, kind) },
-    { name: 'Code', claimed: heard(saidCode, hashOf), proven: read(code, hashOf) },
+    { name: 'Balance', claimed: claimInWords(claimedBalance, amount), proven: provenInWords(balance, amount) },
+    { name: 'Transactions sent', claimed: claimInWords(claimedNonce, count), proven: provenInWords(nonce, count) },
+    { name: 'What it is', claimed: claimInWords(claimedCode, kind), proven: provenInWords(code, kind) },
+    { name: 'Code', claimed: claimInWords(claimedCode, hashOf), proven: provenInWords(code, hashOf) },
   ] });
   const { path, holds, value } = accountTrail(block, address, proof, '');
-  const isContract = read(code, kind).startsWith('a contract');
+  const isContract = provenInWords(code, kind).startsWith('a contract');
   return el('article', {},
     headingView(isContract ? 'Contract' : 'Account', address, verification),
     factsView(
-      ['Balance', read(balance, amount)], ['Transactions sent', read(nonce, count)], ['What it is', read(code, kind)], ['At block', link('block', String(Number(at)))],
+      ['Balance', provenInWords(balance, amount)], ['Transactions sent', provenInWords(nonce, count)], ['What it is', provenInWords(code, kind)], ['At block', link('block', String(Number(at)))],
       ...(isContract ? [['Also', el('a', { href: `#/logs/${address}` }, 'its logs'), tokenLink(session, address)] as const] : [])),
     restsView(block, verification),
     ladderView([
@@ -73,5 +73,5 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     ]),
     isContract && codeView(String(code)),
     isContract && functionsView(session, address),
-    toolsView(session, compared, saidBalance, ['eth_getBalance', address, at], { subject: 'account', document: { proof, header: block }, name: `account-${address.slice(2, 14)}-${Number(at)}.json` }));
+    toolsView(session, compared, claimedBalance, ['eth_getBalance', address, at], { subject: 'account', document: { proof, header: block }, name: `account-${address.slice(2, 14)}-${Number(at)}.json` }));
 }

@@ -5,7 +5,7 @@ import { ago, digits, grouped, InputError, quantity, safeText, short } from '../
 import { el } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
 import type { MiningProof } from '../proof/mining.ts';
-import { comparison, heard, refusalView, said } from '../views/answer.ts';
+import { claimInWords, claimOf, comparison, refusalView } from '../views/answer.ts';
 import { evidenceView } from '../views/evidence.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { bytesView, factsView, guided, headingView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
@@ -61,10 +61,10 @@ export async function blockPage(session: Session, id = 'latest'): Promise<HTMLEl
   // Asked by hash if the visitor gave one: a block off the chain cannot be asked for by its number.
   const isByHash = id === block.hash;
   const question: [method: string, block: string, full: boolean] = isByHash ? ['eth_getBlockByHash', block.hash, false] : ['eth_getBlockByNumber', block.number, false];
-  const [verification, proof, claim] = await Promise.all([session.verification({ blockHash: block.hash }), miningProof(session, block), said(session, ...question)]);
+  const [verification, proof, claim] = await Promise.all([session.verification({ blockHash: block.hash }), miningProof(session, block), claimOf(session, ...question)]);
   const isAside = verification?.canonical === false;
   const answered = claim as Partial<Block> | null | undefined;
-  const line = (name: string, key: keyof Block) => ({ name, claimed: answered ? heard(answered[key] ?? 0, safeText) : undefined, proven: String(block[key]) });
+  const line = (name: string, key: keyof Block) => ({ name, claimed: answered ? claimInWords(answered[key] ?? 0, safeText) : undefined, proven: String(block[key]) });
   const compared = await comparison(session, { lines: [line('Hash', 'hash'), line('State', 'stateRoot'), line('Time', 'timestamp')], block }, !isByHash);
   const { transactions } = block;
   const isMined = networkOf(session.source.chainId)?.isMined ?? false;

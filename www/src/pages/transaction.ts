@@ -6,7 +6,7 @@ import { keccak } from '../proof/hash.ts';
 import { encoded, type SignedFields } from '../proof/transaction.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { valueOf } from '../views/account.ts';
-import { clipped, comparison, said } from '../views/answer.ts';
+import { claimOf, clipped, comparison } from '../views/answer.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { decimalsIn, type Log, meaning } from '../views/logs.ts';
 import { LINKED, nodeViews, trieTitle } from '../views/trail.ts';
@@ -68,7 +68,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
   const [transaction, verification, proof, nodes, raw, claim] = await Promise.all([
     session.request('eth_getTransactionByHash', hash) as Promise<Transaction>, session.verification(block.number), miningProof(session, block),
     session.request('rsk_getTransactionReceiptNodesByHash', block.hash, hash) as Promise<string[]>,
-    session.request('rsk_getRawTransactionReceiptByHash', hash) as Promise<string>, said(session, 'eth_getTransactionReceipt', hash),
+    session.request('rsk_getRawTransactionReceiptByHash', hash) as Promise<string>, claimOf(session, 'eth_getTransactionReceipt', hash),
   ]);
   const path = follow(block.receiptsRoot, receiptKey(Number(receipt.transactionIndex)), nodes.map(fromHex));
   const bytes = fromHex(raw);

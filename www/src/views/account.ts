@@ -5,7 +5,7 @@ import { nativeName } from '../contracts/natives.ts';
 import { el, field, form } from '../dom.ts';
 import { decodeList } from '../proof/rlp.ts';
 import { accountKey, follow, slotKey, type TriePath, unwrapped } from '../proof/trie.ts';
-import { answerView, heard, read, said, shower } from './answer.ts';
+import { answerView, claimInWords, claimOf, provenInWords, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** The result of `eth_getProof`. */
@@ -64,19 +64,19 @@ export function accountForm(session: Session): HTMLElement {
       session.answer('eth_getBalance', address, at), session.request('eth_getTransactionCount', address, at),
       session.request('eth_getCode', address, at), session.request('eth_getProof', address, [], at) as Promise<AccountProof>, session.verification(at),
     ]);
-    const [saidBalance, saidNonce, saidCode] = await Promise.all([
-      said(session, 'eth_getBalance', address, at), said(session, 'eth_getTransactionCount', address, at), said(session, 'eth_getCode', address, at),
+    const [claimedBalance, claimedNonce, claimedCode] = await Promise.all([
+      claimOf(session, 'eth_getBalance', address, at), claimOf(session, 'eth_getTransactionCount', address, at), claimOf(session, 'eth_getCode', address, at),
     ]);
     const amount = (text: string) => rbtc(word256(text));
     const count = (text: string) => grouped(word256(text));
     const kind = (text: string) => whatItIs(address, text);
     // In words, code of the same length is the same: other code is named as such.
-    const saidKind = (text: string) => (/^a contract/.test(kind(text)) && kind(text) === read(code, kind) && text.toLowerCase() !== code ? 'other code' : kind(text));
+    const claimedKind = (text: string) => (/^a contract/.test(kind(text)) && kind(text) === provenInWords(code, kind) && text.toLowerCase() !== code ? 'other code' : kind(text));
     return answerView(session, {
       lines: [
-        { name: 'Balance', claimed: heard(saidBalance, amount), proven: read(balance.result, amount) },
-        { name: 'Transactions sent', claimed: heard(saidNonce, count), proven: read(nonce, count) },
-        { name: 'What it is', claimed: heard(saidCode, saidKind), proven: read(code, kind) },
+        { name: 'Balance', claimed: claimInWords(claimedBalance, amount), proven: provenInWords(balance.result, amount) },
+        { name: 'Transactions sent', claimed: claimInWords(claimedNonce, count), proven: provenInWords(nonce, count) },
+        { name: 'What it is', claimed: claimInWords(claimedCode, claimedKind), proven: provenInWords(code, kind) },
       ],
       level: balance.level, block, verification, trails: [accountTrail(block, address, proof, 'Proof of the account')],
     });

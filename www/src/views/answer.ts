@@ -136,10 +136,10 @@ export const clipped = (bytes: string): string => (bytes.length <= SHOWN ? bytes
 const READABLE = 200_000;
 
 /** A node's answer in words, or that it makes no sense: any answer is shown, so that it does not hide the proven one. `undefined` without an answer. */
-export function heard(claim: unknown, read: (answer: string) => string): string | undefined {
+export function claimInWords(claim: unknown, words: (answer: string) => string): string | undefined {
   if (claim === undefined || claim === null) return undefined;
   try {
-    if (typeof claim === 'string' && claim.length <= READABLE) return read(claim);
+    if (typeof claim === 'string' && claim.length <= READABLE) return words(claim);
   } catch {
     // The text does not have the form of an answer to this question.
   }
@@ -147,8 +147,8 @@ export function heard(claim: unknown, read: (answer: string) => string): string 
 }
 
 /** A proven answer in words. */
-export const read = (answer: unknown, words: (answer: string) => string): string => heard(answer, words) ?? 'nothing';
+export const provenInWords = (answer: unknown, words: (answer: string) => string): string => claimInWords(answer, words) ?? 'nothing';
 
 /** The upstream's unchecked answer; `undefined` if there is none. */
-export const said = (session: Session, method: string, ...params: readonly unknown[]): Promise<unknown> =>
+export const claimOf = (session: Session, method: string, ...params: readonly unknown[]): Promise<unknown> =>
   session.claim(method, ...params).catch(() => undefined);

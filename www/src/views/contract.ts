@@ -4,7 +4,7 @@ import { grouped, rbtc, toAddress, units } from '../bytes.ts';
 import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
 import { el, field, form } from '../dom.ts';
 import { type AccountProof, accountTrail, cellTrail, pinned } from './account.ts';
-import { type AnswerCard, answerView, clipped, heard, read, said, shower } from './answer.ts';
+import { type AnswerCard, answerView, claimInWords, claimOf, clipped, provenInWords, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** Most storage cells whose paths are drawn. */
@@ -48,9 +48,9 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
   const at = block.number;
   const data = { name: callData('name()', []), symbol: callData('symbol()', []), decimals: callData('decimals()', []), balance: callData('balanceOf(address)', [who]) };
   const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
-  const claimed = (input: string) => said(session, 'eth_call', { to, data: input }, at);
+  const claimed = (input: string) => claimOf(session, 'eth_call', { to, data: input }, at);
   const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
-  const [saidName, saidSymbol, saidDecimals, saidBalance] = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
+  const [claimedName, claimedSymbol, claimedDecimals, claimedBalance] = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
   const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
   const label = (answer: string) => text(answer) ?? 'no text';
   /** A balance in words, by the answer to `decimals()`. More than 77 decimals make no sense for a number of 256 bits. */
@@ -59,20 +59,20 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
     return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
   };
   const proof = await proofOf(session, block, to, cells);
-  const shown = read(balance, amount(decimals));
+  const shown = provenInWords(balance, amount(decimals));
   // A lie about the decimals and the number together may be the same in words as the truth.
-  const saidAmount = (answer: string) => {
-    const words = amount(saidDecimals ?? decimals)(answer);
+  const claimedAmount = (answer: string) => {
+    const words = amount(claimedDecimals ?? decimals)(answer);
     return words === shown && number(answer) !== number(String(balance)) ? `${words}, as ${number(answer)} with other decimals` : words;
   };
   return {
     lines: [
-      { name: 'Balance', claimed: heard(saidBalance, saidAmount), proven: shown },
-      { name: 'Name', claimed: heard(saidName, label), proven: read(name, label) },
-      { name: 'Symbol', claimed: heard(saidSymbol, label), proven: read(symbol, label) },
+      { name: 'Balance', claimed: claimInWords(claimedBalance, claimedAmount), proven: shown },
+      { name: 'Name', claimed: claimInWords(claimedName, label), proven: provenInWords(name, label) },
+      { name: 'Symbol', claimed: claimInWords(claimedSymbol, label), proven: provenInWords(symbol, label) },
     ],
     level: answers[3]?.level, block, verification: await session.verification(at), trails: trailsOf(block, to, proof), proof,
-    question: ['eth_call', { to, data: data.balance }, at], claim: saidBalance, bytes: balance ?? '0x',
+    question: ['eth_call', { to, data: data.balance }, at], claim: claimedBalance, bytes: balance ?? '0x',
   };
 }
 
@@ -116,12 +116,12 @@ export function callForm(session: Session): HTMLElement {
     const block = await pinned(session);
     const at = block.number;
     const [answer, cells] = await withCells(session, to, `${to}${data}`, () => session.answer('eth_call', { to, data }, at));
-    const claimed = await said(session, 'eth_call', { to, data }, at);
+    const claimed = await claimOf(session, 'eth_call', { to, data }, at);
     const proven = String(answer.result);
     return answerView(session, {
       lines: [
-        { name: 'In words', claimed: heard(claimed, readings), proven: readings(proven) },
-        { name: 'Bytes', claimed: heard(claimed, clipped), proven: clipped(proven), mono: true },
+        { name: 'In words', claimed: claimInWords(claimed, readings), proven: readings(proven) },
+        { name: 'Bytes', claimed: claimInWords(claimed, clipped), proven: clipped(proven), mono: true },
       ],
       level: answer.level, block, verification: await session.verification(at), trails: trailsOf(block, to, await proofOf(session, block, to, cells)),
     });

@@ -6,7 +6,7 @@ import type { Session } from '../chain/session.ts';
 import { safeText } from '../bytes.ts';
 import { action, type Child, el, field, fill, form, put } from '../dom.ts';
 import { pinned } from './account.ts';
-import { answerView, clipped, heard, read, refusalView, said, shower } from './answer.ts';
+import { answerView, claimInWords, claimOf, clipped, provenInWords, refusalView, shower } from './answer.ts';
 import { readings } from './contract.ts';
 
 /** The label of a function's button, and its action on the call data. */
@@ -37,11 +37,11 @@ export function functionsView(session: Session, address: string): HTMLElement {
       const block = await pinned(session);
       const call = [{ to: address, data: data() }, block.number] as const;
       const answer = await session.answer('eth_call', ...call);
-      const claimed = await said(session, 'eth_call', ...call);
+      const claimed = await claimOf(session, 'eth_call', ...call);
       return answerView(session, {
         lines: [
-          { name: 'In words', claimed: heard(claimed, readings), proven: read(answer.result, readings) },
-          { name: 'Bytes', claimed: heard(claimed, clipped), proven: read(answer.result, clipped), mono: true },
+          { name: 'In words', claimed: claimInWords(claimed, readings), proven: provenInWords(answer.result, readings) },
+          { name: 'Bytes', claimed: claimInWords(claimed, clipped), proven: provenInWords(answer.result, clipped), mono: true },
         ],
         level: answer.level, block, verification: await session.verification(block.number), trails: [],
       });

@@ -8,7 +8,7 @@ import { keccak } from '../proof/hash.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { link } from '../pages/common.ts';
 import { valueOf } from './account.ts';
-import { apart, clipped, heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
+import { apart, claimInWords, claimOf, clipped, refusalView, shower, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
 
 /** A log as `eth_getLogs` returns it. */
@@ -106,7 +106,7 @@ function differenceOf(other: Partial<Log> | undefined, log: Log, decimals: Decim
   if (!other) return 'there is no such log';
   const parts = PARTS.filter((part) => inJson(other[part]) !== inJson(log[part]));
   if (parts.length === 0) return undefined;
-  const words = heard(other.data, () => meaning(other as Log, decimals)) ?? 'a log without data';
+  const words = claimInWords(other.data, () => meaning(other as Log, decimals)) ?? 'a log without data';
   return safeText(clipped(words === meaning(log, decimals) ? parts.map((part) => `${part} ${inJson(other[part])}`).join(', ') : words));
 }
 
@@ -135,7 +135,7 @@ export function rangeOf({ trusted = -1 }: Session, { fromBlock, toBlock }: LogsA
 export async function logsAnswer(session: Session, address: string, count: number): Promise<LogsAnswer> {
   const filter = { fromBlock: quantity(Math.max(0, session.head - count + 1)), toBlock: quantity(session.head), ...(address ? { address } : {}) };
   const [{ result, level }, claim, verification] = await Promise.all([
-    session.answer('eth_getLogs', filter), said(session, 'eth_getLogs', filter), session.verification(filter.toBlock),
+    session.answer('eth_getLogs', filter), claimOf(session, 'eth_getLogs', filter), session.verification(filter.toBlock),
   ]);
   const logs = (result as Log[]).slice().reverse();
   const decimals = await decimalsIn(session, logs.slice(0, SHOWN));
