@@ -4,7 +4,7 @@ import { fromHex, grouped, rbtc, toAddress, toHex, word256 } from '../bytes.ts';
 import { isToken } from '../contracts/decimals.ts';
 import { el, put } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
-import { type AccountProof, accountTrail, pinned, whatItIs } from '../views/account.ts';
+import { type AccountProof, accountTrail, pinnedBlock, whatItIs } from '../views/account.ts';
 import { claimInWords, claimOf, comparison, provenInWords } from '../views/answer.ts';
 import { functionsView } from '../views/functions.ts';
 import { ladderView } from '../views/ladder.ts';
@@ -41,7 +41,7 @@ function tokenLink(session: Session, address: string): HTMLElement {
 /** Makes the page; `id` is the address. */
 export async function addressPage(session: Session, id = ''): Promise<HTMLElement> {
   const address = toAddress(id);
-  const block = await pinned(session);
+  const block = await pinnedBlock(session);
   const at = block.number;
   const [balance, nonce, code, proof, verification, work] = await Promise.all([
     session.request('eth_getBalance', address, at), session.request('eth_getTransactionCount', address, at), session.request('eth_getCode', address, at),

@@ -8,7 +8,7 @@ import type { MiningProof } from '../proof/mining.ts';
 import { claimInWords, claimOf, comparison, refusalView } from '../views/answer.ts';
 import { evidenceView } from '../views/evidence.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
-import { bytesView, factsView, guided, headingView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
+import { bytesView, descriptionView, factsView, fillLater, guided, headingView, link, miningProof, toolsView, workSteps } from './common.ts';
 
 /** Most transactions that are listed. */
 const LISTED = 200;
@@ -94,7 +94,7 @@ function drawing(proof: MiningProof, isMined: boolean): HTMLElement {
   const body = el('div');
   const folded = el('details', {}, el('summary', {}, 'Byte by byte'), body);
   folded.addEventListener('toggle', () => {
-    if (folded.open && body.childElementCount === 0) later(body, draw(proof, isMined).then((drawn) => el('div', {}, el('h3', {}, `Why block ${grouped(proof.number)} counts`), drawn)), refusalView);
+    if (folded.open && body.childElementCount === 0) fillLater(body, draw(proof, isMined).then((drawn) => el('div', {}, el('h3', {}, `Why block ${grouped(proof.number)} counts`), drawn)), refusalView);
   });
   return folded;
 }

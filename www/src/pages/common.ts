@@ -8,7 +8,7 @@ import { action, type Child, el, fill, form } from '../dom.ts';
 import { type MiningProof, prove } from '../proof/mining.ts';
 import { levelBadge } from '../views/answer.ts';
 import { startWords } from '../views/evidence.ts';
-import { asked } from '../views/search.ts';
+import { goTo } from '../views/search.ts';
 import type { Step } from '../views/ladder.ts';
 
 /** A link to the page of a block, transaction, address or token. */
@@ -147,14 +147,14 @@ export const stateStep = ({ stateRoot }: Block): Step => (
 /** A form that leads to another page; `address` makes the fragment of that page from the fields. */
 export function questionView(button: string, address: () => string, ...fields: Child[]): HTMLElement {
   const wrong = el('div', { 'aria-live': 'polite' });
-  return el('div', {}, form({ class: 'form' }, () => asked(wrong, address), ...fields, el('div', {}, el('button', { class: 'button' }, button))), wrong);
+  return el('div', {}, form({ class: 'form' }, () => goTo(wrong, address), ...fields, el('div', {}, el('button', { class: 'button' }, button))), wrong);
 }
 
 /** Adds advice to an error, which the page shows below the error. */
 export const guided = (error: unknown, ...next: Child[]): unknown => Object.assign(Object(error), { next: el('p', { class: 'note' }, ...next) });
 
 /** Fills `root` with a part of the page when its work has ended, or with the problem: an error of one part does not end the page. */
-export function later(root: HTMLElement, work: Promise<Node>, problem: (error: unknown) => Node): HTMLElement {
+export function fillLater(root: HTMLElement, work: Promise<Node>, problem: (error: unknown) => Node): HTMLElement {
   void work.then((made) => fill(root, made), (error) => fill(root, problem(error)));
   return root;
 }

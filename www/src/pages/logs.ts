@@ -5,8 +5,8 @@ import { el } from '../dom.ts';
 import { refusalView, standing } from '../views/answer.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { countOf, type Log, logsAnswer, type LogsAnswer, logsQuestion, rangeOf, receiptTrail, USUAL } from '../views/logs.ts';
-import { asked } from '../views/search.ts';
-import { bytesView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
+import { goTo } from '../views/search.ts';
+import { bytesView, descriptionView, fillLater, link, miningProof, toolsView, workSteps } from './common.ts';
 
 /** The word for all contracts in the page's address. */
 const ALL = 'all';
@@ -28,10 +28,10 @@ function steps(session: Session, { logs, filter }: LogsAnswer): Step[] {
   return [
     { title: `The headers of ${rangeOf(session, filter)} name the receipts`, holds: true, open: () => [
       descriptionView('Each header names the one before it, the common hash of its block’s receipts, and a filter of their logs (a bloom): a log that the filter does not know is in none of them.'),
-      later(el('div'), roots(session, logs), refusalView)] },
+      fillLater(el('div'), roots(session, logs), refusalView)] },
     { title: holding === 0 ? 'All receipts that could hold one' : `All receipts of ${grouped(holding)} block${holding === 1 ? '' : 's'}`, holds: true, open: () => [
       descriptionView(newest ? 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here, so that none is missing and none is added. The path to the newest log’s receipt:' : 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here. They hold no such log.'),
-      ...(newest ? [later(el('div'), receiptTrail(session, newest), refusalView)] : [])] },
+      ...(newest ? [fillLater(el('div'), receiptTrail(session, newest), refusalView)] : [])] },
     { title: logs.length === 0 ? 'No log' : `${logs.length === 1 ? 'This log' : `These ${grouped(logs.length)} logs`}`, holds: true, open: () => [
       descriptionView('What the receipts hold is the answer: nothing else is shown, and nothing is left out. The newest, in bytes:'), bytesView(newest ? `${newest.topics.join(' ')} ${newest.data.slice(0, 4_000)}` : 'none')] },
   ];
@@ -48,7 +48,7 @@ export async function logsPage(session: Session, contract = ALL, count = USUAL):
   return el('article', {},
     el('h1', {}, 'Logs'),
     descriptionView('What contracts reported in the newest blocks. Each log stands in a receipt that its block commits to.'),
-    logsQuestion(address, count, (given, blocks) => asked(wrong, () => `#/logs/${given === '' ? ALL : toAddress(given)}/${countOf(blocks)}`)), wrong,
+    logsQuestion(address, count, (given, blocks) => goTo(wrong, () => `#/logs/${given === '' ? ALL : toAddress(given)}/${countOf(blocks)}`)), wrong,
     answer.list, answer.logs.length > 0 && el('p', { class: 'small' }, 'The page of each log’s transaction gives its proof as a file.'),
     standing(answer.level, answer.verification),
     ladderView([...workSteps(session, block, work), ...steps(session, answer)]),

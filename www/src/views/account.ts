@@ -5,7 +5,7 @@ import { nativeName } from '../contracts/natives.ts';
 import { el, field, form } from '../dom.ts';
 import { decodeList } from '../proof/rlp.ts';
 import { accountKey, follow, slotKey, type TriePath, unwrapped } from '../proof/trie.ts';
-import { answerView, claimInWords, claimOf, provenInWords, shower } from './answer.ts';
+import { answerView, claimInWords, claimOf, provenInWords, resultDisplay } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** The result of `eth_getProof`. */
@@ -38,7 +38,7 @@ export function cellTrail(block: Block, address: string, cell: AccountProof['sto
 }
 
 /** The block at the verified head. All parts of an answer are requested at this block, so that they fit together. */
-export async function pinned(session: Session): Promise<Block> {
+export async function pinnedBlock(session: Session): Promise<Block> {
   const block = await session.block(quantity(session.head));
   if (!block) throw new Error('the newest block is not known');
   return block;
@@ -55,10 +55,10 @@ export function whatItIs(address: string, code: string): string {
 export function accountForm(session: Session): HTMLElement {
   const input = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
-  const show = shower(result, session);
+  const show = resultDisplay(result, session);
   const ask = () => show(async () => {
     const address = toAddress(input.value);
-    const block = await pinned(session);
+    const block = await pinnedBlock(session);
     const at = block.number;
     const [balance, nonce, code, proof, verification] = await Promise.all([
       session.answer('eth_getBalance', address, at), session.request('eth_getTransactionCount', address, at),

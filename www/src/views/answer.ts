@@ -109,7 +109,7 @@ export function refusalView(error: unknown, lies = false): HTMLElement {
 }
 
 /** Returns a function that shows the result of work in `root`, or why there is none. Of two runs, the result of the later one stays. */
-export function shower(root: HTMLElement, session: Session): (work: () => Promise<HTMLElement>) => Promise<void> {
+export function resultDisplay(root: HTMLElement, session: Session): (work: () => Promise<HTMLElement>) => Promise<void> {
   let turn = 0;
   root.setAttribute('aria-live', 'polite');
   return async (work) => {

@@ -3,8 +3,8 @@ import type { Block, Session } from '../chain/session.ts';
 import { grouped, rbtc, toAddress, units } from '../bytes.ts';
 import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
 import { el, field, form } from '../dom.ts';
-import { type AccountProof, accountTrail, cellTrail, pinned } from './account.ts';
-import { type AnswerCard, answerView, claimInWords, claimOf, clipped, provenInWords, shower } from './answer.ts';
+import { type AccountProof, accountTrail, cellTrail, pinnedBlock } from './account.ts';
+import { type AnswerCard, answerView, claimInWords, claimOf, clipped, provenInWords, resultDisplay } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** Most storage cells whose paths are drawn. */
@@ -44,7 +44,7 @@ export interface TokenAnswer extends AnswerCard {
 
 /** Asks both sides about a token (`to`) and a holder (`who`). */
 export async function tokenAnswer(session: Session, to: string, who: string): Promise<TokenAnswer> {
-  const block = await pinned(session);
+  const block = await pinnedBlock(session);
   const at = block.number;
   const data = { name: callData('name()', []), symbol: callData('symbol()', []), decimals: callData('decimals()', []), balance: callData('balanceOf(address)', [who]) };
   const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
@@ -85,7 +85,7 @@ export function tokenForm(session: Session): HTMLElement {
   const contract = el('input', { value: token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const holder = el('input', { value: account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
-  const show = shower(result, session);
+  const show = resultDisplay(result, session);
   const ask = () => show(async () => answerView(session, await tokenAnswer(session, toAddress(contract.value), toAddress(holder.value))));
   if (contract.value && holder.value) void ask();
   return el('div', {}, form({ class: 'form' }, ask,
@@ -109,11 +109,11 @@ export function callForm(session: Session): HTMLElement {
   const method = el('input', { value: 'totalSupply()', autocomplete: 'off', spellcheck: 'false', required: true });
   const values = el('input', { value: '', autocomplete: 'off', spellcheck: 'false' });
   const result = el('div');
-  const show = shower(result, session);
+  const show = resultDisplay(result, session);
   const ask = () => show(async () => {
     const to = toAddress(contract.value);
     const data = callData(method.value, values.value.split(',').map((value) => value.trim()).filter(Boolean));
-    const block = await pinned(session);
+    const block = await pinnedBlock(session);
     const at = block.number;
     const [answer, cells] = await withCells(session, to, `${to}${data}`, () => session.answer('eth_call', { to, data }, at));
     const claimed = await claimOf(session, 'eth_call', { to, data }, at);

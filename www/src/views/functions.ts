@@ -5,8 +5,8 @@ import { publishedFunctions, sourcifyAddress } from '../contracts/sourcify.ts';
 import type { Session } from '../chain/session.ts';
 import { safeText } from '../bytes.ts';
 import { action, type Child, el, field, fill, form, put } from '../dom.ts';
-import { pinned } from './account.ts';
-import { answerView, claimInWords, claimOf, clipped, provenInWords, refusalView, shower } from './answer.ts';
+import { pinnedBlock } from './account.ts';
+import { answerView, claimInWords, claimOf, clipped, provenInWords, refusalView, resultDisplay } from './answer.ts';
 import { readings } from './contract.ts';
 
 /** The label of a function's button, and its action on the call data. */
@@ -32,9 +32,9 @@ export function functionsView(session: Session, address: string): HTMLElement {
   const list = el('div', { class: 'functions' });
   const one = (given: ContractFunction) => {
     const result = el('div');
-    const show = shower(result, session);
+    const show = resultDisplay(result, session);
     return functionView(given, [['Ask and prove', (data) => show(async () => {
-      const block = await pinned(session);
+      const block = await pinnedBlock(session);
       const call = [{ to: address, data: data() }, block.number] as const;
       const answer = await session.answer('eth_call', ...call);
       const claimed = await claimOf(session, 'eth_call', ...call);

@@ -8,7 +8,7 @@ import { keccak } from '../proof/hash.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { link } from '../pages/common.ts';
 import { valueOf } from './account.ts';
-import { apart, claimInWords, claimOf, clipped, refusalView, shower, standing, verdictBadge } from './answer.ts';
+import { apart, claimInWords, claimOf, clipped, refusalView, resultDisplay, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
 
 /** A log as `eth_getLogs` returns it. */
@@ -174,7 +174,7 @@ export function logsQuestion(address: string, count: string, ask: (address: stri
 /** The explorer's form, and the answer below it. */
 export function logsForm(session: Session): HTMLElement {
   const result = el('div');
-  const show = shower(result, session);
+  const show = resultDisplay(result, session);
   const ask = (address: string, count: string) => show(async () => {
     const { level, verification, list } = await logsAnswer(session, address && toAddress(address), countOf(count));
     return el('div', {}, list, standing(level, verification));

@@ -16,7 +16,7 @@ export function routeOf(text: string): string {
 }
 
 /** Leads to the page whose fragment `address` makes of the visitor's input; shows in `wrong` what is wrong with the input. */
-export async function asked(wrong: HTMLElement, address: () => string): Promise<void> {
+export async function goTo(wrong: HTMLElement, address: () => string): Promise<void> {
   fill(wrong);
   try {
     location.hash = address();
@@ -29,7 +29,7 @@ export async function asked(wrong: HTMLElement, address: () => string): Promise<
 export function searchView(root: HTMLElement): (newest: number) => void {
   const input = el('input', { autocomplete: 'off', spellcheck: 'false', placeholder: '0x… or a number', type: 'search' });
   const wrong = el('div', { 'aria-live': 'polite' });
-  const find = () => asked(wrong, () => routeOf(input.value));
+  const find = () => goTo(wrong, () => routeOf(input.value));
   fill(root, form({ class: 'search', role: 'search' }, find, field('Address, transaction or block', input), el('button', { class: 'button main' }, 'Prove it')), wrong);
   return (newest) => { input.placeholder = `0x… or ${newest}`; };
 }
