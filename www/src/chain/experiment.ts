@@ -6,7 +6,7 @@ import { reasonOf } from '../words.ts';
 import { type LieName, lying } from './lies.ts';
 import type { UpstreamReport } from './session.ts';
 import type { Source } from './source.ts';
-import { claim, type Exchange, toTransport, without } from './upstream.ts';
+import { type Exchange, toTransport, uncheckedAnswer, without } from './upstream.ts';
 
 /** The names of the nodes, in the order in which the client gets them. */
 export const NODES = ['Node A', 'Node B'] as const;
@@ -100,12 +100,12 @@ async function proven(source: Source, exchanges: readonly Exchange[], { method, 
 
 /** Runs the experiment about a lie. With `lies` the first node tells that lie; with `helped` the light client also has a second, honest node. */
 export async function experiment(source: Source, about: LieName, lies: boolean, helped: boolean): Promise<Outcome> {
-  const head = String(await claim(source.exchange, 'eth_blockNumber'));
+  const head = String(await uncheckedAnswer(source.exchange, 'eth_blockNumber'));
   const asked = question(source, about, head);
   // The honest node lacks the methods that answer with many proofs at once, as the lying node does.
   const honest = without(source.exchange, ['rootlight_getWitness', 'rootlight_getHeaders']);
   const first = lies ? lying(source.exchange, about, head) : honest;
-  const believed = asked.read(await claim(first, asked.method, ...asked.params));
+  const believed = asked.read(await uncheckedAnswer(first, asked.method, ...asked.params));
   const start = performance.now();
   const outcome = await proven(source, helped ? [first, honest] : [first], asked);
   return { question: asked.words, believed, ...outcome, millis: performance.now() - start };

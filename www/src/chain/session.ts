@@ -4,7 +4,7 @@ import type { Answer, Evidence, Provider, SyncProgress } from '../../../pkg/inde
 import { fromHex, quantity, toBig, toHex } from '../bytes.ts';
 import { decodeList } from '../proof/rlp.ts';
 import { type Served, servedOf } from './served.ts';
-import { claim, type Call, through, toTransport, without } from './upstream.ts';
+import { type Call, through, toTransport, uncheckedAnswer, without } from './upstream.ts';
 import type { Source } from './source.ts';
 
 /** Methods that answer with many proofs at once. The page hides them from the client, which then requests single proofs that the page can show. */
@@ -70,7 +70,7 @@ export type Branch = 'same' | 'other' | 'unproven';
 export class Session {
   readonly source: Source;
   /** Storage cells of which the client requested proofs, by contract: those that the calls which it executed have read. */
-  readonly cells = new Map<string, Set<string>>();
+  readonly requestedCells = new Map<string, Set<string>>();
   /** Listeners to new heads. */
   private readonly listeners = new Set<(head: number) => void>();
   private provider: Provider | undefined;
@@ -111,9 +111,9 @@ export class Session {
   private note({ method, params }: Call): void {
     if (method !== 'eth_getProof' || !Array.isArray(params[1])) return;
     const contract = String(params[0]).toLowerCase();
-    const cells = this.cells.get(contract) ?? new Set();
+    const cells = this.requestedCells.get(contract) ?? new Set();
     for (const cell of params[1]) cells.add(String(cell));
-    this.cells.set(contract, cells);
+    this.requestedCells.set(contract, cells);
   }
 
   /** Calls the listeners if the head has changed. */
@@ -135,7 +135,7 @@ export class Session {
   }
 
   /** Records a lie: an answer of the upstream that differs from a proven answer. The same text counts once. */
-  caught(difference: string): void {
+  recordLie(difference: string): void {
     this.differences.add(difference);
     for (const listener of this.changes) listener();
   }
@@ -148,7 +148,7 @@ export class Session {
   /** The upstreams of the server, if it is a light client itself. */
   async served(): Promise<readonly Served[]> {
     if (this.source.kind === 'tab') return [];
-    return servedOf(await this.claim('rootlight_upstreams').catch(() => undefined));
+    return servedOf(await this.uncheckedAnswer('rootlight_upstreams').catch(() => undefined));
   }
 
   /** The number of lies that were caught: in proofs, and by comparison with proven answers. */
@@ -162,7 +162,7 @@ export class Session {
    * that hash is proven at that height, because anybody can make up a hash. An upstream that states no hash means the proven block.
    */
   async branchAt({ number, hash }: Block): Promise<Branch> {
-    const claimed = (await this.claim('eth_getBlockByNumber', number, false).catch(() => null)) as Partial<Block> | null;
+    const claimed = (await this.uncheckedAnswer('eth_getBlockByNumber', number, false).catch(() => null)) as Partial<Block> | null;
     if (typeof claimed?.hash !== 'string' || claimed.hash === hash || !/^0x[0-9a-f]{64}$/i.test(claimed.hash)) return 'same';
     // A made-up block is caught as a lie while it is requested.
     const before = await this.lies();
@@ -176,7 +176,7 @@ export class Session {
 
   /** Whether the upstream mines on request, which only development chains do. */
   makesBlocks(): Promise<boolean> {
-    return this.claim('anvil_getAutomine').then((answer) => typeof answer === 'boolean', () => false);
+    return this.uncheckedAnswer('anvil_getAutomine').then((answer) => typeof answer === 'boolean', () => false);
   }
 
   /** The result of a proven answer. */
@@ -191,8 +191,8 @@ export class Session {
   }
 
   /** The upstream's answer, unchecked. */
-  claim(method: string, ...params: readonly unknown[]): Promise<unknown> {
-    return claim(this.source.exchange, method, ...params);
+  uncheckedAnswer(method: string, ...params: readonly unknown[]): Promise<unknown> {
+    return uncheckedAnswer(this.source.exchange, method, ...params);
   }
 
   /** The proven block of a number; null if there is none. */

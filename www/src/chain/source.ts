@@ -5,7 +5,7 @@ import { serverKey } from './key.ts';
 import { networkOf } from './networks.ts';
 import { type Served, servedOf } from './served.ts';
 import { synchronizing, Trouble, troubleOf } from './trouble.ts';
-import { claims, type Exchange, overTransport } from './upstream.ts';
+import { type Exchange, overTransport, uncheckedAnswers } from './upstream.ts';
 
 /** An untrusted source of data, and how a light client starts on it. */
 export interface Source {
@@ -56,7 +56,7 @@ export async function serverSource(): Promise<Source> {
   if (!/^https?:$/.test(location.protocol)) throw new Trouble('absent', 'the page is a file');
   const exchange = overTransport(httpTransport(serverAddress(), { timeout: FIRST_TIMEOUT }));
   // In one request: over most connections a round trip takes longer than the answers.
-  const asked = claims(exchange, 'eth_chainId', 'rootlight_syncStatus', 'eth_syncing', 'eth_accounts', 'rootlight_upstreams');
+  const asked = uncheckedAnswers(exchange, 'eth_chainId', 'rootlight_syncStatus', 'eth_syncing', 'eth_accounts', 'rootlight_upstreams');
   const [answer, syncStatus, syncing, accounts, upstreams] = await asked.catch((error) => { throw troubleOf(error); });
   if (answer === undefined) throw new Trouble('down', 'it does not say which chain it serves');
   const chainId = Number(answer);

@@ -76,14 +76,14 @@ export function toTransport(exchange: Exchange): Transport {
 }
 
 /** Asks an upstream directly and believes it, as a wallet does that verifies nothing. */
-export async function claim(exchange: Exchange, method: string, ...params: readonly unknown[]): Promise<unknown> {
+export async function uncheckedAnswer(exchange: Exchange, method: string, ...params: readonly unknown[]): Promise<unknown> {
   const [reply] = await exchange([{ jsonrpc: '2.0', id: 1, method, params }]);
   if (reply?.error) throw new UpstreamError(reply.error.message);
   return reply?.result;
 }
 
 /** Calls several methods without parameters in one request, and believes the answers. An answer that is an error is `undefined`. */
-export async function claims(exchange: Exchange, ...methods: readonly string[]): Promise<unknown[]> {
+export async function uncheckedAnswers(exchange: Exchange, ...methods: readonly string[]): Promise<unknown[]> {
   const replies = await exchange(methods.map((method, id) => ({ jsonrpc: '2.0', id, method, params: [] })));
   return replies.map(({ result }) => result);
 }

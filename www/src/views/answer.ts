@@ -77,7 +77,7 @@ export async function comparison(session: Session, { lines, block }: Pick<Answer
   const other = differing.length > 0 && branches && (await apart(session, block));
   if (other) return other;
   if (differing.length > 0) {
-    session.caught(`${block.hash} ${differing.map(({ name, claimed }) => `${name} ${clipped(claimed ?? '')}`).join()}`);
+    session.recordLie(`${block.hash} ${differing.map(({ name, claimed }) => `${name} ${clipped(claimed ?? '')}`).join()}`);
     return el('p', { class: 'note bad' }, verdictBadge('lie'), ' The two differ: what the node says is not what the chain commits to. The status above counts this lie.');
   }
   const silent = lines.some(({ claimed }) => claimed === undefined);
@@ -88,10 +88,10 @@ export async function comparison(session: Session, { lines, block }: Pick<Answer
 export async function answerView(session: Session, card: AnswerCard): Promise<HTMLElement> {
   const compared = await comparison(session, card);
   const lied = compared && compared.classList.contains('bad');
-  const said = card.lines.map(({ name, claimed, mono }) => [name, claimed ?? 'no answer', mono ?? false] as const);
+  const claimed = card.lines.map(({ name, claimed, mono }) => [name, claimed ?? 'no answer', mono ?? false] as const);
   return el('div', { class: 'answer' },
     el('div', { class: 'versus' },
-      side('The node says, unchecked', lied ? 'bad' : compared ? 'warn' : '', said),
+      side('The node says, unchecked', lied ? 'bad' : compared ? 'warn' : '', claimed),
       side('Proven here', 'good', card.lines.map(({ name, proven, mono }) => [name, proven, mono ?? false]), standing(card.level, card.verification))),
     compared,
     ...card.trails.map(trailView),
@@ -151,4 +151,4 @@ export const provenInWords = (answer: unknown, words: (answer: string) => string
 
 /** The upstream's unchecked answer; `undefined` if there is none. */
 export const claimOf = (session: Session, method: string, ...params: readonly unknown[]): Promise<unknown> =>
-  session.claim(method, ...params).catch(() => undefined);
+  session.uncheckedAnswer(method, ...params).catch(() => undefined);

@@ -15,9 +15,9 @@ const remembered = new Map<string, readonly string[]>();
 
 /** Runs a call, and returns its result with the storage cells of the contract that it read. `key` names the call. */
 async function withCells<T>(session: Session, contract: string, key: string, work: () => Promise<T>): Promise<[result: T, cells: readonly string[]]> {
-  session.cells.delete(contract);
+  session.requestedCells.delete(contract);
   const done = await work();
-  const cells = [...(session.cells.get(contract) ?? remembered.get(key) ?? [])];
+  const cells = [...(session.requestedCells.get(contract) ?? remembered.get(key) ?? [])];
   remembered.set(key, cells);
   return [done, cells];
 }

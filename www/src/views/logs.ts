@@ -145,11 +145,11 @@ export async function logsAnswer(session: Session, address: string, count: numbe
   const block = wrong.length > 0 || madeUp > 0 ? await session.block(filter.toBlock) : null;
   /** The note that the node means another branch, if it does. */
   const otherBranch = block && (await apart(session, block));
-  if (!otherBranch) for (const difference of wrong) session.caught(difference);
+  if (!otherBranch) for (const difference of wrong) session.recordLie(difference);
   const rows = logs.slice(0, SHOWN).map((log, at) => row(session, log, meaning(log, decimals), otherBranch ? undefined : differences[at]));
   const unlisted = otherBranch ? 0 : differences.slice(SHOWN).filter((difference) => difference !== undefined).length;
   const lies = otherBranch ? 0 : madeUp;
-  if (lies > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${lies}`);
+  if (lies > 0) session.recordLie(`logs ${filter.fromBlock} ${filter.toBlock} ${lies}`);
   const list = el('div', { class: 'found' },
     el('p', {}, logs.length === 0 ? `There are no logs in ${rangeOf(session, filter)}. That is proven, too: each header has a filter (a bloom) of its block’s logs.` : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'} in ${rangeOf(session, filter)}, the newest first. All receipts of each block were checked.`),
     logs.length > SHOWN && el('p', { class: 'small' }, `The newest ${SHOWN} are listed.`),

@@ -146,7 +146,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   async function check(session: Session): Promise<void> {
     checks += 1;
     if (source.kind === 'server' && checks % CHECKS_PER_NETWORK === 0) {
-      const chainId = await session.claim('eth_chainId').catch(() => undefined);
+      const chainId = await session.uncheckedAnswer('eth_chainId').catch(() => undefined);
       if (typeof chainId === 'string' && Number(chainId) !== source.chainId && !session.isClosed) return change.moved();
     }
     served = await session.served();
