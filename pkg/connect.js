@@ -83,7 +83,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
   const names = reached.map(({ name }) => name);
   const reporterOf = connection(names, (reason) => callbacks.connection?.(reason));
   const exchanges = reached.map(({ transport, mask, explain }, index) =>
-    exchangeOver(transport, life, () => pages?.room(), reporterOf(index), mask, explain));
+    exchangeOver(transport, life, () => pages?.waitForSpace(), reporterOf(index), mask, explain));
   /** Exchanges for {@link watchChain}. They do not report failures: the module's own exchanges do. */
   const watchExchanges = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
   const startsAtShownBlock = isShown(config);

@@ -58,7 +58,8 @@ const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
  * @property {(first: number, pages: Uint8Array[], record?: WindowRecord) => Promise<void>} save replaces all stored pages from this
  * number on, and the record of a window; never rejected
  * @property {() => Promise<WindowRecord | undefined>} record the stored record of a window
- * @property {() => Promise<void> | undefined} room undefined if more pages may be passed to `save`, or a promise that resolves when fewer bytes wait to be written
+ * @property {() => Promise<void> | undefined} waitForSpace returns undefined if more pages may be passed to `save`, or a promise that resolves
+ * when fewer bytes wait to be written
  * @property {() => Promise<void>} close writes what waits and ends this client's turn at writing; resolves when everything
  * is written
  */
@@ -237,7 +238,7 @@ function pagesWithLock(pageStore, locks, name, { onError = warn, onTurn }) {
       };
       return (last = last.then(() => write(first, pages, record)).catch(fail).then(written));
     },
-    room: () => (isFull() && !failed ? whileBusy(isFull) : undefined),
+    waitForSpace: () => (isFull() && !failed ? whileBusy(isFull) : undefined),
     async close() {
       // Waiting data is written before the next client becomes the writer, unless the store writes nothing for long.
       await turn.asked.catch(() => {});

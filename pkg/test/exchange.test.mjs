@@ -77,16 +77,16 @@ test('an upstream that swallows transactions for long is asked further', () => {
   });
 });
 
-test('synchronization waits for room in the store, requests of callers do not', async () => {
+test('synchronization waits for space in the store, requests of callers do not', async () => {
   const asked = [];
-  let makeRoom;
-  const room = () => new Promise((resolve) => (makeRoom = resolve));
-  const exchange = exchangeOver(async (body) => (asked.push(body), new Uint8Array(1)), newLife(), room);
+  let makeSpace;
+  const waitForStore = () => new Promise((resolve) => (makeSpace = resolve));
+  const exchange = exchangeOver(async (body) => (asked.push(body), new Uint8Array(1)), newLife(), waitForStore);
   void exchange('synchronization', true);
   void exchange('question', false);
   await settled();
   assert.deepEqual(asked, ['question']);
-  makeRoom();
+  makeSpace();
   await settled();
   assert.deepEqual(asked, ['question', 'synchronization']);
 });

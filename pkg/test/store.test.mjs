@@ -79,9 +79,9 @@ test('synchronization waits for a slow store, which limits the bytes that wait t
   const store = { get: () => Uint8Array.of(1), put: () => new Promise((resolve) => puts.push(resolve)) };
   const pages = pagesIn(store, { network: 'regtest' });
   void pages.save(0, [new Uint8Array(12 * MIB)]);
-  assert.ok(await isSettled(pages.room()));
+  assert.ok(await isSettled(pages.waitForSpace()));
   void pages.save(1, [new Uint8Array(12 * MIB)]);
-  const more = pages.room();
+  const more = pages.waitForSpace();
   assert.ok(!(await isSettled(more)));
   // The first page, and the end mark after it.
   for (let count = 0; count < 2; count += 1) {
@@ -98,13 +98,13 @@ test('a store that writes nothing for half a minute is given up', async (t) => {
   const store = { get: () => Uint8Array.of(1), put: () => new Promise(() => {}) };
   const pages = pagesIn(store, { network: 'regtest' }, { onError: ({ message }) => told.push(message) });
   void pages.save(0, [new Uint8Array(17 * MIB)]);
-  const more = pages.room();
+  const more = pages.waitForSpace();
   assert.ok(!(await isSettled(more)));
   t.mock.timers.tick(30_000);
   assert.ok(await isSettled(more));
   assert.deepEqual(told, ['verified headers are not kept: nothing was written for 30 s']);
   void pages.save(1, [new Uint8Array(17 * MIB)]);
-  assert.ok(await isSettled(pages.room()), 'synchronization no longer waits for the store');
+  assert.ok(await isSettled(pages.waitForSpace()), 'synchronization no longer waits for the store');
   pages.close();
 });
 
