@@ -6,7 +6,7 @@ import { instance } from './instance.js';
 import { disconnected } from './life.js';
 import { withOptions } from './message.js';
 import { provide } from './provider.js';
-import { tellers, watchChain } from './renewal.js';
+import { chainIdRequests, watchChain } from './renewal.js';
 import { maskOf, withoutSecrets } from './secrets.js';
 import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
@@ -17,7 +17,7 @@ import { webSocketTransport } from './websocket.js';
  * How an upstream is reached: its transport; the name by which a quorum distinguishes owners; `mask`, which removes the secrets of its address
  * from texts; `own`, whether this package made the transport and closes it; and `explain`, which puts a failure into words.
  */
-export function reach(upstream, index) {
+export function upstreamOf(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
   const url = new URL(upstream);
   // Paths may contain API keys.
@@ -59,9 +59,9 @@ export const connectWith = (load, instantiate, options) => provide(clientsOf(loa
  * @returns {import('./provider.js').Open}
  */
 export const clientsOf = (load, instantiate) => async (life, options, callbacks) => {
-  const { upstreams, module, storage, ...config } = options;
-  const reached = upstreams.map(reach);
-  for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
+  const { upstreams: given, module, storage, ...config } = options;
+  const upstreams = given.map(upstreamOf);
+  for (const { own, transport } of upstreams) if (own) life.onEnd(() => transport.close?.());
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
   /** The stored headers, once the module has said how it starts. */
@@ -80,12 +80,12 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
     if (list.length > 0) pages?.save(first, list, window && { window, bitcoin });
     callbacks.changed();
   };
-  const names = reached.map(({ name }) => name);
+  const names = upstreams.map(({ name }) => name);
   const reporterOf = connection(names, (reason) => callbacks.connection?.(reason));
-  const exchanges = reached.map(({ transport, mask, explain }, index) =>
+  const exchanges = upstreams.map(({ transport, mask, explain }, index) =>
     exchangeOver(transport, life, () => pages?.waitForSpace(), reporterOf(index), mask, explain));
   /** Exchanges for {@link watchChain}. They do not report failures: the module's own exchanges do. */
-  const watchExchanges = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
+  const watchExchanges = upstreams.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
   const startsAtShownBlock = isShown(config);
   // Block 0 of a development chain is fetched while the module loads.
   const [{ Client, methods, takeChanged }, checkpoint] = await Promise.all([
@@ -111,7 +111,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
   await life.run(() => client.start()).catch(async (reason) => {
     if (typeof reason !== 'string') throw reason;
     const expected = await askClient('eth_chainId');
-    const foreign = await life.run(() => foreignNetworks(expected, tellers(exchanges, names)));
+    const foreign = await life.run(() => foreignNetworks(expected, chainIdRequests(exchanges, names)));
     // If all upstreams are of other networks, the client's reason adds nothing.
     throw disconnected(foreign ? (foreign.isAll ? foreign.words : `${reason}; ${foreign.words}`) : reason);
   });
@@ -137,7 +137,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
   };
   watchChain({ life, exchanges: watchExchanges, names, askClient, startsAtShownBlock, report: (reason) => callbacks.connection?.(reason), beginAnew }).catch(() => {});
   const hint = (index) => client?.hint(index);
-  reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
+  upstreams.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
   return {
     methods: JSON.parse(methods()),

@@ -1,10 +1,10 @@
 // Opens a development chain on a block of another network (the option `fork`): connects its upstream, and passes the options to the module.
-import { reach, settings } from './connect.js';
+import { settings, upstreamOf } from './connect.js';
 import { exchangeOver } from './exchange.js';
 import { firstBlock } from './first-block.js';
 import { disconnected, failure } from './life.js';
 import { checkMembers, INVALID_REQUEST } from './message.js';
-import { CHAIN_ID, tellers } from './renewal.js';
+import { CHAIN_ID, chainIdRequests } from './renewal.js';
 import { checkScheme, foreignNetworks } from './upstream-words.js';
 
 /** The names of networks by chain id. */
@@ -27,7 +27,7 @@ function blockOf(block) {
 
 /** The name of the network that an upstream states by its chain id, and that id. */
 async function networkOf(exchange, name) {
-  const [{ ask }] = tellers([exchange], [name]);
+  const [{ ask }] = chainIdRequests([exchange], [name]);
   const id = await ask();
   if (id === undefined) {
     const given = await exchange(CHAIN_ID, false);
@@ -46,7 +46,7 @@ const ASK_AGAIN = 2_000;
  * reorganised or false.
  */
 function ofNetwork(exchange, name, expected) {
-  const asked = tellers([exchange], [name]);
+  const asked = chainIdRequests([exchange], [name]);
   /** When the upstream last stated the chain id. */
   let checkedAt = performance.now();
   return async (body, following) => {
@@ -73,7 +73,7 @@ export async function forked(DevChain, life, fork, config, secret) {
   const { url, block, unproven, chainId } = fork;
   if (typeof url !== 'string' && typeof url !== 'function' && !(url instanceof URL)) throw wrong('url: give the address of a node of the network');
   checkScheme(url);
-  const { transport, name, mask, explain, own } = reach(url, 0);
+  const { transport, name, mask, explain, own } = upstreamOf(url, 0);
   if (own) life.onEnd(() => transport.close?.());
   const exchange = exchangeOver(transport, life, undefined, undefined, mask, explain);
   const [number, hash] = blockOf(block);

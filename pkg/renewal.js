@@ -39,7 +39,7 @@ async function resultOf(exchange, body) {
 }
 
 /** The upstreams as {@link foreignNetworks} takes them: each with its name, and a function that requests its chain id. */
-export const tellers = (exchanges, names) => exchanges.map((exchange, index) => ({ name: names[index], ask: () => resultOf(exchange, CHAIN_ID) }));
+export const chainIdRequests = (exchanges, names) => exchanges.map((exchange, index) => ({ name: names[index], ask: () => resultOf(exchange, CHAIN_ID) }));
 
 /** Whether all upstreams that answer have another block at the verified head, or none. Upstreams that do not answer do not count. */
 async function isGone(exchanges, { blockNumber, blockHash }) {
@@ -65,7 +65,7 @@ export async function watchChain({ life, exchanges, names, askClient, startsAtSh
   let [formerHead, checks, missed, isReported] = [undefined, 0, 0, false];
   /** Whether all upstreams that answer are of another network. Reports a change. */
   const isForeign = async () => {
-    const found = await foreignNetworks(expected, tellers(exchanges, names));
+    const found = await foreignNetworks(expected, chainIdRequests(exchanges, names));
     const words = found?.isAll ? found.words : undefined;
     if (words || isReported) report(words);
     isReported = words !== undefined;
