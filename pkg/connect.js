@@ -76,7 +76,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
   });
   // The module calls this whenever its chain has changed, so that there may be events, with pages of verified headers to store. Without
   // pages to store the list is empty.
-  const keep = (first, list, window, bitcoin) => {
+  const storePages = (first, list, window, bitcoin) => {
     if (list.length > 0) pages?.save(first, list, window && { window, bitcoin });
     callbacks.changed();
   };
@@ -94,7 +94,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
   ]);
   // A development chain may not have mined for days, so that its blocks have no greatest age.
   Object.assign(config, { checkpoint }, startsAtShownBlock && { maxAge: config.maxAge ?? 0 });
-  client = withOptions(() => new Client(settings(config, names), exchanges, keep, callbacks.progress && progressListener(callbacks.progress)));
+  client = withOptions(() => new Client(settings(config, names), exchanges, storePages, callbacks.progress && progressListener(callbacks.progress)));
   // A start by work neither reads nor writes headers: otherwise a program that can write to the store would choose the start. A development
   // chain begins anew with each start of its program.
   if (config.checkpoint !== 'work' && !startsAtShownBlock) {
@@ -123,7 +123,7 @@ export const clientsOf = (load, instantiate) => async (life, options, callbacks)
     const checkpoint = await firstBlock(exchanges, names, life);
     callbacks.connection?.(`${names.join(', ')}: the chain has begun anew, with block 0 ${checkpoint.hash}; this client follows it from there`);
     // Without a progress listener: that one is for the first synchronization.
-    const next = new Client(settings({ ...config, checkpoint }, names), exchanges, keep);
+    const next = new Client(settings({ ...config, checkpoint }, names), exchanges, storePages);
     try {
       await life.run(() => next.start(), true);
     } catch (error) {

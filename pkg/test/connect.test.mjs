@@ -20,9 +20,9 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
     seen.source = source;
   };
   class Client {
-    constructor(given, exchanges, keep, progress) {
+    constructor(given, exchanges, storePages, progress) {
       assert.ok('source' in seen, 'loaded before use');
-      Object.assign(seen, { settings: JSON.parse(JSON.stringify(given)), exchanges, keep, progress });
+      Object.assign(seen, { settings: JSON.parse(JSON.stringify(given)), exchanges, storePages, progress });
     }
     isByWindow() {
       return seen.settings.checkpoint === 'window';
@@ -147,7 +147,7 @@ test('pages of the module are stored and events emitted; missing events are poll
   const values = new Map();
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const page = Uint8Array.of(1);
-  const first = await start({ store }, async ({ keep }) => keep(0, [page]));
+  const first = await start({ store }, async ({ storePages }) => storePages(0, [page]));
   assert.deepEqual(first.seen.restored, []);
   await settled();
   first.provider.close();
@@ -155,7 +155,7 @@ test('pages of the module are stored and events emitted; missing events are poll
   assert.deepEqual(seen.restored, [page]);
   await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
   const looks = () => seen.asked.filter((method) => method === 'eth_getFilterChanges').length;
-  seen.keep(1, [page]);
+  seen.storePages(1, [page]);
   await settled();
   assert.equal(looks(), 1);
   t.mock.timers.tick(9_999);
@@ -170,16 +170,16 @@ test('pages of a window are stored with its record, in places that later pages t
   const storage = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const [page, record] = [(byte) => Uint8Array.of(byte), Uint8Array.of(9, 8, 7)];
   const options = { storage, checkpoint: 'window' };
-  const first = await start(options, async ({ keep }) => keep(150_000, [page(1), page(2)], record));
+  const first = await start(options, async ({ storePages }) => storePages(150_000, [page(1), page(2)], record));
   assert.equal(first.seen.record, undefined);
-  first.seen.keep(0, []);
+  first.seen.storePages(0, []);
   await settled();
   first.provider.close();
   const name = 'rootlight-v1-devnet-window';
   assert.deepEqual([...values.keys()], [`${name}/113`, `${name}/114`, `${name}/0`]);
   const { seen, provider } = await start(options);
   assert.deepEqual(seen.record, record);
-  seen.keep(150_128, [page(3)], record);
+  seen.storePages(150_128, [page(3)], record);
   await settled();
   assert.deepEqual([values.get(`${name}/113`), values.size], [page(3), 3]);
   provider.close();
@@ -190,7 +190,7 @@ test('Bitcoin\'s chain is stored beside a window, stays until another one comes,
   const storage = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const [page, record] = [Uint8Array.of(1), Uint8Array.of(9, 8, 7)];
   const visit = async (...chain) => {
-    const { seen, provider } = await start({ storage, checkpoint: 'window' }, async ({ keep }) => keep(150_000, [page], record, ...chain));
+    const { seen, provider } = await start({ storage, checkpoint: 'window' }, async ({ storePages }) => storePages(150_000, [page], record, ...chain));
     await settled();
     provider.close();
     return seen.bitcoinChain;
@@ -215,7 +215,7 @@ test('a start by work does not use a store; events are emitted with the start', 
   provider.on('message', ({ data }) => told.push(data));
   const subscription = await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
   Object.assign(seen, { news: ['0x7'], start: 'work' });
-  seen.keep(0, []);
+  seen.storePages(0, []);
   await settled();
   assert.deepEqual(told, [{ subscription, result: '0x7', start: 'work' }]);
   assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5', start: 'work' });
@@ -253,7 +253,7 @@ test('events are emitted without a store', async () => {
   const { seen, provider } = await start({ store: null });
   await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
   seen.asked.length = 0;
-  seen.keep(0, [new Uint8Array(1)]);
+  seen.storePages(0, [new Uint8Array(1)]);
   assert.deepEqual(seen.asked, ['eth_blockNumber', 'eth_getFilterChanges']);
   provider.close();
 });
@@ -283,7 +283,7 @@ test('a result that is less than proven has a level', async () => {
   provider.on('message', ({ data }) => told.push(data));
   const { result: subscription } = await provider.requestWithLevel({ method: 'eth_subscribe', params: ['newPendingTransactions'] });
   seen.news = ['0x7'];
-  seen.keep(0, []);
+  seen.storePages(0, []);
   await settled();
   assert.deepEqual(told, [{ subscription, result: '0x7', level: 'unproven-absence' }]);
   provider.close();
@@ -315,15 +315,15 @@ test('a client that becomes the writer gets the pages again that it could not wr
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const first = await start({ store });
   const second = await start({ store });
-  first.seen.keep(0, [Uint8Array.of(1), Uint8Array.of(2)]);
-  second.seen.keep(1, [Uint8Array.of(3)]);
-  second.seen.keep(2, [Uint8Array.of(4)]);
+  first.seen.storePages(0, [Uint8Array.of(1), Uint8Array.of(2)]);
+  second.seen.storePages(1, [Uint8Array.of(3)]);
+  second.seen.storePages(2, [Uint8Array.of(4)]);
   await settled();
   assert.deepEqual(values.get('rootlight-v1-devnet-newest/1'), Uint8Array.of(2));
   first.provider.close();
   await settled();
   assert.deepEqual([first.seen.again, second.seen.again], [[], [1]]);
-  second.seen.keep(1, [Uint8Array.of(3), Uint8Array.of(4)]);
+  second.seen.storePages(1, [Uint8Array.of(3), Uint8Array.of(4)]);
   await settled();
   assert.deepEqual(values.get('rootlight-v1-devnet-newest/2'), Uint8Array.of(4));
   second.provider.close();
@@ -333,7 +333,7 @@ test('a failing store is reported once and has no other effect', async () => {
   const failing = async () => Promise.reject(new Error('no space'));
   const told = [];
   const { seen, provider } = await start({ store: { get: failing, put: failing }, onStoreError: ({ message }) => told.push(message) });
-  seen.keep(0, [Uint8Array.of(1)]);
+  seen.storePages(0, [Uint8Array.of(1)]);
   await settled();
   assert.deepEqual(told, ['verified headers are not kept: no space']);
   provider.close();
