@@ -6,7 +6,7 @@ import { withoutSecrets } from '../secrets.js';
 export const MESSAGE_BYTES = 5 * 2 ** 20;
 
 /** Most bytes of all messages that are being read or answered at the same time: bounds the memory that unfinished requests take. */
-const ALL_BODIES_BYTES = 64 * 2 ** 20;
+const ALL_MESSAGES_BYTES = 64 * 2 ** 20;
 
 /** Most open connections. */
 const CONNECTIONS = 1_024;
@@ -69,20 +69,37 @@ function isUnusable(message, answer, batchLimit) {
 }
 
 /**
- * Returns the function that reads the body of a request. All messages of a server share one limit of memory. The function resolves to the
+ * The memory that all messages of a program share, on all its ports, over HTTP and WebSocket. A message over WebSocket counts once it is whole,
+ * because the library that reads it does not show its parts.
+ */
+export function messageMemory() {
+  let used = 0;
+  return {
+    /** Counts bytes; returns whether they fit. */
+    add(bytes) {
+      used += bytes;
+      return used <= ALL_MESSAGES_BYTES;
+    },
+    /** Ends the counting of bytes, also of those that did not fit. */
+    remove(bytes) {
+      used -= bytes;
+    },
+  };
+}
+
+/**
+ * Returns the function that reads the body of a request. The function resolves to the
  * message, and to the function that ends its share of the limit, for the caller to call once the message is answered. It calls `refuse` for
  * a body that is too long, and resolves to undefined then.
  */
-function bodyReader() {
-  /** Bytes of all messages that are being read or answered. */
-  let bodies = 0;
+function bodyReader(memory) {
   return (request, refuse) =>
     new Promise((resolve) => {
       const pieces = [];
       let size = 0;
       let isRead = false;
       const release = () => {
-        bodies -= size;
+        memory.remove(size);
         size = 0;
         pieces.length = 0;
       };
@@ -97,10 +114,10 @@ function bodyReader() {
       if (Number(request.headers['content-length']) > MESSAGE_BYTES) return stop(413, LIMIT_EXCEEDED, `Request size limit of ${MESSAGE_BYTES} bytes exceeded`);
       request.on('data', (piece) => {
         size += piece.length;
-        bodies += piece.length;
+        const fits = memory.add(piece.length);
         pieces.push(piece);
         if (size > MESSAGE_BYTES) stop(413, LIMIT_EXCEEDED, `Request size limit of ${MESSAGE_BYTES} bytes exceeded`);
-        else if (bodies > ALL_BODIES_BYTES) stop(503, LIMIT_EXCEEDED, 'no memory for the request at the moment');
+        else if (!fits) stop(503, LIMIT_EXCEEDED, 'no memory for the request at the moment');
       });
       request.on('end', () => {
         isRead = true;
@@ -120,10 +137,10 @@ function bodyReader() {
 
 /**
  * A server that is not listening yet.
- * @param {{access: ReturnType<typeof import('./access.js').accessOf>, batchLimit: number, callerOf: Function, answer: Function, health: () => Promise<object>}} service
+ * @param {{access: ReturnType<typeof import('./access.js').accessOf>, batchLimit: number, memory: ReturnType<typeof messageMemory>, callerOf: Function, answer: Function, health: () => Promise<object>}} service
  */
-export function httpServer({ access, batchLimit, callerOf, answer, health }) {
-  const read = bodyReader();
+export function httpServer({ access, batchLimit, memory, callerOf, answer, health }) {
+  const read = bodyReader(memory);
 
   /** Answers a JSON-RPC message. `page` are the rights of the caller's page, `cors` the headers for it. */
   async function post(request, response, page, cors) {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { accessOf, checkOrigins, isExposed } from './access.js';
 import { Usage } from './flags.js';
-import { httpServer } from './http.js';
+import { httpServer, messageMemory } from './http.js';
 import { webSockets } from './sockets.js';
 
 /** Default ports: those of the reference node. */
@@ -85,10 +85,11 @@ export async function serve(link, life, flags, { interval, announce, onChanged }
     const { result } = JSON.parse(await link.send('{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'));
     return result === undefined ? { ready: false } : { ready: true, blockNumber: Number(result) };
   }
-  const sockets = webSockets({ access, callerOf, answer });
+  const memory = messageMemory();
+  const sockets = webSockets({ access, memory, callerOf, answer });
   /** Starts a server on a port. */
   const bound = async (port) => {
-    const server = httpServer({ access, batchLimit, callerOf, answer, health });
+    const server = httpServer({ access, batchLimit, memory, callerOf, answer, health });
     server.on('upgrade', sockets.upgrade);
     return { server, address: `${inAddress(host)}:${await listen(server, host, port)}` };
   };

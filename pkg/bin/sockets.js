@@ -15,7 +15,7 @@ const SILENT_PINGS = 3;
 /** Most bytes that may wait to be sent to one WebSocket: a client that reads too slowly is disconnected. */
 const UNSENT = 16 * 2 ** 20;
 
-/** Close codes of WebSockets: the server ends, and the client should connect again later. */
+/** Close codes of WebSockets: the server ends; and the client should connect again later, after a loss of events or a lack of memory. */
 const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 
@@ -99,9 +99,9 @@ function subscriptionsOf(socket, ask, write) {
 
 /**
  * Serves WebSockets.
- * @param {{access: ReturnType<typeof import('./access.js').accessOf>, callerOf: Function, answer: Function}} service
+ * @param {{access: ReturnType<typeof import('./access.js').accessOf>, memory: ReturnType<typeof import('./http.js').messageMemory>, callerOf: Function, answer: Function}} service
  */
-export function webSockets({ access, callerOf, answer }) {
+export function webSockets({ access, memory, callerOf, answer }) {
   const server = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BYTES, perMessageDeflate: false });
   /** The functions that poll the subscriptions of each open WebSocket. */
   const polls = new Map();
@@ -124,14 +124,18 @@ export function webSockets({ access, callerOf, answer }) {
       working += 1;
       if (working >= AT_ONCE) socket.pause();
       try {
+        if (!memory.add(data.length)) return socket.close(TRY_LATER);
         const text = await answer(caller, data.toString(), subscriptions.onFilter);
         if (text !== undefined && !closed) write(text);
       } catch (error) {
         logFailure('a WebSocket is closed, its message failed', error);
         socket.close(GOING_AWAY);
+      } finally {
+        memory.remove(data.length);
+        working -= 1;
+        if (!closed && working < AT_ONCE) socket.resume();
       }
-      working -= 1;
-      if (!closed && working < AT_ONCE) socket.resume();
+      return undefined;
     }
 
     polls.set(socket, subscriptions.poll);

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { WebSocket } from 'ws';
 import { accessOf } from '../bin/access.js';
-import { httpServer } from '../bin/http.js';
+import { httpServer, messageMemory } from '../bin/http.js';
 import { webSockets } from '../bin/sockets.js';
 import { ask, startProgram } from './lib/program.mjs';
 import { LIMIT, until } from './lib/wait.mjs';
@@ -68,15 +68,16 @@ test('a body that is announced too long is refused before it is read', LIMIT, as
 
 /** Starts a server with this function as its client; returns its address, a function that posts a body, and one that ends the server. */
 async function serverOf(answer) {
-  const service = { access: accessOf({ host: '127.0.0.1' }), batchLimit: 3, callerOf: () => [], answer };
+  const service = { access: accessOf({ host: '127.0.0.1' }), batchLimit: 3, memory: messageMemory(), callerOf: () => [], answer };
   const server = httpServer(service);
-  server.on('upgrade', webSockets(service).upgrade);
+  const sockets = webSockets(service);
+  server.on('upgrade', sockets.upgrade);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${server.address().port}`;
   return {
     url,
     post: (body, options) => fetch(url, { method: 'POST', headers: JSON_TYPE, body, ...options }),
-    stop: () => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve))),
+    stop: () => (sockets.close(), server.closeAllConnections(), new Promise((resolve) => server.close(resolve))),
   };
 }
 
@@ -100,6 +101,32 @@ test('messages take memory of the server until they are answered, also those of 
   await until(() => waiting.length === 12, 'new messages are being answered');
   for (const end of waiting.splice(0)) end();
   assert.deepEqual((await Promise.all(again)).map(({ status }) => status), Array(12).fill(200));
+});
+
+test('messages over WebSocket take the same memory as those over HTTP', LIMIT, async (t) => {
+  const waiting = [];
+  const server = await serverOf(() => (waiting.length < 12 ? new Promise((resolve) => waiting.push(() => resolve('{}'))) : '{}'));
+  t.after(server.stop);
+  const message = 'x'.repeat(5 * 2 ** 20);
+  const opened = new WebSocket(server.url.replace('http', 'ws'));
+  const answers = [];
+  opened.on('message', (text) => answers.push(String(text)));
+  await new Promise((resolve) => opened.once('open', resolve));
+  for (let count = 0; count < 6; count += 1) opened.send(message);
+  const others = Array.from({ length: 6 }, () => server.post(message));
+  await until(() => waiting.length === 12, 'all messages are being answered');
+  assert.equal((await server.post(message)).status, 503);
+  const refused = new WebSocket(server.url.replace('http', 'ws'));
+  refused.once('open', () => refused.send(message)).on('message', () => refused.close());
+  assert.equal(await new Promise((resolve) => refused.once('close', resolve)), 1013, 'try again later');
+  for (const end of waiting.splice(0)) end();
+  assert.deepEqual((await Promise.all(others)).map(({ status }) => status), Array(6).fill(200));
+  await until(() => answers.length === 6, 'all answers over WebSocket');
+  const again = Array.from({ length: 12 }, () => server.post(message));
+  await until(() => waiting.length === 12, 'new messages are being answered');
+  for (const end of waiting.splice(0)) end();
+  assert.deepEqual((await Promise.all(again)).map(({ status }) => status), Array(12).fill(200));
+  opened.close();
 });
 
 test('why a message fails is told to the operator, without secrets, and not to its caller', LIMIT, async (t) => {
