@@ -25,6 +25,7 @@ mod execution_witness;
 mod filters_recorded;
 mod filters_reorg;
 mod fixture;
+mod follower;
 mod geth_recorded;
 mod logs_recorded;
 mod modes;
