@@ -112,37 +112,32 @@ impl DevChain {
     pub(super) fn mine_pool(&mut self, now: u64) -> Result<(), DevError> {
         let mut mined = 0_u64;
         loop {
-            let imported = self.mine_after(mined, now)?;
-            mined = mined.saturating_add(1);
-            if self.pool.pending_len() == 0 {
-                return Ok(());
-            }
-            let block = self.chain.view().block(&imported.header.hash());
-            // The last transaction is REMASC's.
-            if block.is_some_and(|block| block.body.transactions().len() > 1) {
-                continue;
-            }
-            let Some(before) = self.blocks_before_pool() else { return Ok(()) };
-            for _ in 0..before {
+            for _ in 0..self.blocks_before_pool().unwrap_or(0) {
                 self.mine_after(mined, now)?;
                 mined = mined.saturating_add(1);
+            }
+            let imported = self.mine_after(mined, now)?;
+            mined = mined.saturating_add(1);
+            let block = self.chain.view().block(&imported.header.hash());
+            // The last transaction is REMASC's. A block without others ends the loop: what is left stays out for another reason.
+            let is_empty = block.is_none_or(|block| block.body.transactions().len() <= 1);
+            if is_empty || self.pool.pending_len() == 0 {
+                return Ok(());
             }
         }
     }
 
-    /// The number of blocks before one that can hold a transaction of the pool, if that is not the next block.
+    /// The number of blocks before the first one that can hold a transaction of the pool: 0 for the next block. `None` if no block
+    /// can.
     fn blocks_before_pool(&self) -> Option<u64> {
         let first_of_senders = self.pool.pending().into_values().filter_map(|list| list.into_iter().next());
-        first_of_senders
-            .filter_map(|pooled| self.blocks_before(&pooled.transaction))
-            .filter(|blocks| *blocks > 0)
-            .min()
+        first_of_senders.filter_map(|pooled| self.blocks_before(&pooled.transaction)).min()
     }
 
     /// See [`BlockLimits::blocks_before`], from the head on.
     fn blocks_before(&self, transaction: &Transaction) -> Option<u64> {
         let (head, network) = (self.chain.head(), self.chain.view().network());
-        let rules = network.rules(head.number);
+        let rules = network.rules(head.number.saturating_add(1));
         BlockLimits::of(head).blocks_before(transaction, &self.miner_settings.target(), network, rules)
     }
 

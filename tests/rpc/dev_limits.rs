@@ -98,6 +98,20 @@ fn a_transaction_that_later_blocks_can_hold_waits_for_them() {
     assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 0, "queued": 0}));
 }
 
+/// With instant mining the blocks before that one are mined too, whether these are none, one or several.
+#[test]
+fn a_transaction_that_a_later_block_can_hold_is_mined_at_once() {
+    for blocks in 0..4 {
+        let mut dev = dev(Mining::Instant);
+        dev.get("anvil_setMinGasPrice", json!(["0x5"]));
+        dev.get("hardhat_mine", json!(["0x5"]));
+        let price = 4 - blocks;
+        dev.get("anvil_setMinGasPrice", json!([format!("{price:#x}")]));
+        let receipt = mined(&mut dev, priced(price));
+        assert_eq!(receipt["blockNumber"], json!(format!("{:#x}", 6 + blocks)));
+    }
+}
+
 /// A transaction gets at most a third of such a block (RSKIP-144).
 #[test]
 fn transactions_use_a_gas_limit_that_was_set_at_once() {
