@@ -128,7 +128,7 @@ impl DevChain {
     /// Makes a chain of one block: the genesis, or the block on which a fork begins.
     ///
     /// # Errors
-    /// The genesis block is not the one that the network names, or the block of a fork is refused.
+    /// The genesis block is not the one that the network names.
     pub fn new(config: DevConfig) -> Result<Self, ChainError> {
         let DevConfig { network, genesis, keys, fork, .. } = config;
         let chain = match &fork {
@@ -170,7 +170,7 @@ impl DevChain {
     }
 
     /// Sets the conditions that interrupt the execution of later blocks. Hosts call this before each message. If a panic kept the
-    /// change of an earlier message from ending, that change is ended here, and stays.
+    /// change of an earlier message from ending, that change is ended here, and stays: the copy of the chain from before it is lost.
     pub fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
         if core::mem::take(&mut self.is_changing)
@@ -217,7 +217,7 @@ impl DevChain {
         self.chain.set_codes(codes);
     }
 
-    /// Sets the recovery of the senders of imported transactions.
+    /// Sets the recovery of the senders of imported transactions. [`Self::reset`] keeps it.
     pub fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {
         self.chain.set_recovery(recovery);
     }
@@ -461,6 +461,7 @@ impl DevChain {
             for (transaction, sender) in block.body.transactions().iter().zip(&block.senders) {
                 let account = self.account(sender);
                 let (network, head) = (self.chain.view().network(), self.chain.head().header());
+                // No asker: the transaction was in a block, which all askers have seen.
                 let context =
                     PoolContext { network, head, target: self.miner_settings.target(), asker: None };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.

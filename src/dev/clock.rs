@@ -40,7 +40,8 @@ impl Clock {
     }
 
     /// Moves the clock ahead: the next block is at least `seconds` later than its parent, which has the timestamp
-    /// `parent` and may be ahead of the clock. Returns by how many seconds the clock is now ahead of the host's.
+    /// `parent` and may be ahead of the clock. Returns by how many seconds the clock is now ahead of the host's; where the clock does
+    /// not determine the next timestamp, by how many that timestamp is.
     ///
     /// # Errors
     /// [`DevError::Time`] beyond [`LAST_TIME`].

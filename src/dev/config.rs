@@ -170,8 +170,9 @@ impl DevConfig {
         Self { account_slots: REFERENCE_ACCOUNT_SLOTS, ..Self::reference_on(Network::regtest()) }
     }
 
-    /// As [`Self::reference`], with the rules of another network. The state of block 0, and with it the block hash,
-    /// depends on the native contracts that are active under these rules.
+    /// As [`Self::reference`], with the rules of another network, and without the reference node's limit on the nonces that an account
+    /// may be ahead. The state of block 0, and with it the block hash, depends on the native contracts that are active under these
+    /// rules.
     #[must_use]
     pub fn reference_on(mut network: Network) -> Self {
         let genesis = GenesisBlock::new(&Genesis::regtest(), &network);

@@ -52,7 +52,8 @@ impl DevChain {
         true
     }
 
-    /// Reverts to block 0 and to the settings of the start, and removes all snapshots.
+    /// Reverts to the first block (block 0, or the block on which a fork begins) and to the settings of the start, and removes all
+    /// snapshots.
     pub fn reset(&mut self) {
         self.snapshots = Arc::default();
         self.go_to(self.start.clone());
@@ -70,6 +71,7 @@ impl DevChain {
         let start = ForkStart { fork, funded: old.funded.clone() };
         let (network, history) = (self.chain.view().headers().network().clone(), self.chain.history());
         let chain = LocalChain::above(network, start.fork.clone(), start.state(), history);
+        // `above` gives no error for a verified block.
         let mut chain = chain.map_err(|_| DevError::NoFork)?;
         chain.share_caches(&self.chain);
         let header = start.fork.block();

@@ -109,7 +109,7 @@ fn message_hash(message: &[u8]) -> B256 {
 }
 
 /// The account that signed a message as [`PrivateKey::sign_message`] does; `None` if no key makes the signature, which is r, s
-/// and v (27 or 28) in 65 bytes.
+/// and v (27 or 28) in 65 bytes. Only `personal_ecRecover` uses it, a method of the feature `catalogue`.
 #[cfg(feature = "catalogue")]
 pub(crate) fn message_signer(message: &[u8], signature: &[u8]) -> Option<Address> {
     use crate::types::{RecoveryId, recover};

@@ -40,6 +40,7 @@ impl DevChain {
         let rules = network.rules(block.header.number);
         let work = self.bitcoin_work(&block.header).solved(difficulty, ATTEMPTS);
         let work = work.ok_or(DevError::Difficulty(difficulty))?;
+        // Sealing fails only without a tag in the coinbase, and `bitcoin_work` commits to the header by one.
         let sealed = work.seal(block.header.clone(), rules).ok_or(DevError::Difficulty(difficulty))?;
         let imported = self.append(sealed, block, now)?;
         self.last_tick = Some(now);
@@ -87,7 +88,7 @@ impl DevChain {
                 match spacing {
                     Spacing::Each(seconds) => chain.space(seconds, now)?,
                     Spacing::Later(seconds) if index > 0 => chain.space(seconds, now)?,
-                    _ => {}
+                    Spacing::Clock | Spacing::Later(_) => {}
                 }
                 chain.mine_after(index, now).map(drop)
             })
@@ -265,7 +266,8 @@ impl DevChain {
         self.append(sealed, block, now)
     }
 
-    /// Imports a complete block from another source after verifying and executing it.
+    /// Imports a complete block from another source after verifying and executing it. `now` is the time in seconds since 1970;
+    /// without it, timestamps in the future are accepted.
     ///
     /// # Errors
     /// The rule that the block breaks, or that the host interrupted its execution. The chain is unchanged then.

@@ -19,6 +19,9 @@
 //! | `error`, `limits` | errors, and the limits that their messages state |
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 //! | `typed_data` | the hash of typed data (EIP-712) |
+//!
+//! Only methods of the feature `catalogue` use `dump` and `message_signer`. `fork` needs the feature `light`, which has the requests to
+//! upstreams and the checks of their responses.
 
 mod attempt;
 mod bitcoin;

@@ -52,7 +52,8 @@ pub enum DevOptionError {
 /// Options of a development chain.
 #[derive(Debug, Clone, Default)]
 pub struct DevOptions<'a> {
-    /// The accounts that are funded in block 0.
+    /// The accounts that are funded in block 0. With [`Self::genesis`] they are not funded: `regtest` has the reference node's accounts
+    /// instead, and beside a genesis allocation the chain still signs with the keys of these.
     pub accounts: DevAccounts,
     /// The last network upgrade that is active; all upgrades if not given.
     pub hardfork: Option<&'a str>,

@@ -124,7 +124,7 @@ impl Wallet {
         self.unlocked.remove(address).is_some()
     }
 
-    /// Lets an account send without a signature. Returns `false` if it already could.
+    /// Lets an account send without a signature. Returns `false` if this was called for the account before.
     pub fn impersonate(&mut self, address: Address) -> bool {
         self.impersonated.insert(address)
     }

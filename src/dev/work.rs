@@ -105,6 +105,7 @@ impl MinerWork {
         let waiting = self.waiting.iter().find(|waiting| waiting.mining_hash == named);
         let block = waiting.ok_or(DevError::UnknownWork(named))?.block.clone();
         let rules = network.rules(block.header.number);
+        // Sealing fails only if the coinbase has no tag; `named`, which was found, is read from the tag.
         let sealed = bitcoin.seal(block.header.clone(), rules).ok_or(DevError::UnknownWork(named))?;
         if verify_merged_mining(&sealed, network).is_err() {
             return Err(DevError::InvalidWork {

@@ -1,5 +1,9 @@
 //! Instructions that read accounts: balances, code of other accounts, SELFDESTRUCT. Each instruction reports the accounts that it reads
 //! as touches ([`Touch`]), by which the parallel transaction lists of RSKIP-144 are checked.
+//!
+//! In `load_account_info_skip_cold_load(address, load_code, skip_cold_load)` of `revm`, the first flag says whether to load the account's
+//! code too; the second makes the load fail for an account that this run has not used before (cold), which never is wanted here. The
+//! flag of its `selfdestruct` is of the second kind.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::interpreter::instructions::{host, system};
@@ -45,7 +49,7 @@ fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Add
     Ok(U256::try_from_be_slice(&account.balance_bytes()).unwrap_or_default())
 }
 
-/// Whether the account exists, empty or not.
+/// Whether the account exists, empty or not. `is_empty` of the journal says that it does not exist (`Machine::new` sets that meaning).
 pub(super) fn exists<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,

@@ -222,6 +222,7 @@ fn load_callee<DB: EvmDatabase>(
     if precompile.is_some() && context.chain.rules.has(Rule::Rskip126) {
         return Ok(Callee { exists: true, code: Bytecode::default(), code_hash: B256::ZERO });
     }
+    // With the code, unless it is a native contract's (`accounts.rs` explains the flags).
     let loaded = context.load_account_info_skip_cold_load(to, precompile.is_none(), false)?;
     Ok(Callee {
         exists: !loaded.is_empty,
@@ -288,6 +289,7 @@ fn call_inputs<const KIND: u8, DB: EvmDatabase>(
             _ => CallScheme::StaticCall,
         },
         is_static: interpreter.runtime_flag.is_static() || KIND == op::STATICCALL,
+        // This field and the next one are for EIP-8037, which Rootstock does not have.
         reservoir: interpreter.gas.reservoir(),
         charged_new_account_state_gas: false,
     }

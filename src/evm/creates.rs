@@ -41,7 +41,7 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(
     let own = context.interpreter.input.target_address();
     let too_deep = context.interpreter.input.depth() >= context.host.chain.max_depth();
     if too_deep || (!value.is_zero() && balance_of(context.host, own)? < value) {
-        // No frame is opened. Gas, nonce and return buffer stay unchanged.
+        // No frame is opened. Besides the price, no gas is charged; nonce and return buffer stay unchanged.
         return push(context.interpreter, U256::ZERO);
     }
     context.host.journaled_state.database.touch(Touch::Creator(own));

@@ -142,7 +142,8 @@ pub struct AccountValues {
     pub code: Bytes,
 }
 
-/// The state in the middle of a run, for inspectors that read accounts of their own choice, such as tracers in JavaScript.
+/// The state in the middle of a run, for inspectors that read accounts of their own choice, such as tracers in JavaScript. Browser modules
+/// leave these inspectors out, with the feature `catalogue`.
 #[cfg(feature = "catalogue")]
 pub trait LiveState {
     /// Nonce and balance in wei of an account; `None` if it does not exist.

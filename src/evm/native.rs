@@ -37,6 +37,7 @@ impl<S: EvmState> Machine<'_, S> {
         precompile: Precompile,
         init: FrameInit,
     ) -> Result<FrameResult, Abort> {
+        // `open` passes calls only.
         let FrameInput::Call(inputs) = &init.frame_input else { return Err(Abort::Stopped) };
         let input = match inputs.input.is_empty() {
             // An empty range can lie beyond the end of memory and must not be read.
@@ -83,6 +84,7 @@ impl<S: EvmState> Machine<'_, S> {
     ) -> Result<InterpreterResult, Abort> {
         let rules = self.evm.ctx.chain.rules;
         let mut gas = Gas::new(inputs.gas_limit);
+        // A failure is a revert for `revm`, because the gas above the price is not used up.
         let reverted = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
         let call = native_call(&self.evm.ctx, input, inputs, depth);
         let mut host = RunHost::new(&mut self.evm.ctx);
@@ -251,9 +253,11 @@ impl<S: EvmState> Machine<'_, S> {
     /// Passes a native contract's result to the caller's frame under the rules before RSKIP-150. The whole output is written to memory,
     /// even if the caller reserved less.
     fn hand_back_unsized(&mut self, mut result: FrameResult) -> Result<Option<FrameResult>, Abort> {
+        // Native contracts give results of calls only.
         let FrameResult::Call(outcome) = &mut result else { return self.hand_back(result) };
         let at = outcome.memory_offset.start;
         let output = outcome.result.output.clone();
+        // `revm` writes the output to this range, so it writes nothing; `write_unpaid` writes all of it.
         outcome.memory_offset = at..at;
         let last = self.hand_back(result)?;
         self.write_unpaid(at, &output)?;

@@ -132,6 +132,7 @@ impl<S: EvmState> Machine<'_, S> {
             value: CallValue::Transfer(first.value),
             scheme: CallScheme::Call,
             is_static: false,
+            // This field and the next one are for EIP-8037, which Rootstock does not have.
             reservoir: 0,
             charged_new_account_state_gas: false,
         }))

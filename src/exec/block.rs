@@ -158,7 +158,8 @@ fn run(
     };
     let mut sequential = run.parallel(world, &lists, limits)?;
     let remasc = block.transactions.len().saturating_sub(1);
-    run.list(&mut sequential, start..remasc, false)?;
+    let parallel = false;
+    run.list(&mut sequential, start..remasc, parallel)?;
     run.remasc(&mut sequential, remasc)?;
     let fees = sequential.fees;
     Ok(run.finish(sequential.world.commit(), fees))
@@ -197,7 +198,8 @@ impl BlockStart {
 }
 
 /// The state before the transaction of a block at an index: after the activation of native contracts and the earlier transactions of the
-/// block. As in the block, each parallel list runs on the state before all lists.
+/// block. As in the block, each parallel list runs on the state before all lists. Only `debug_storageRangeAt` uses it, a method of the
+/// feature `catalogue`.
 #[cfg(all(feature = "catalogue", feature = "local"))]
 pub(crate) fn state_before(
     context: &BlockContext<'_>,
@@ -222,7 +224,8 @@ pub(crate) fn state_before(
         unsimulated: Vec::new(),
     };
     let mut sequential = run.parallel(world, &lists, limits)?;
-    run.list(&mut sequential, start..index.max(start), false)?;
+    let parallel = false;
+    run.list(&mut sequential, start..index.max(start), parallel)?;
     Ok(sequential.world.commit())
 }
 
@@ -345,7 +348,8 @@ impl BlockRun<'_, '_> {
             list.codes = core::mem::take(&mut sequential.codes);
             list.world.track_touches();
             let watched = self.watch(&mut list);
-            let run = self.list(&mut list, range.clone(), true);
+            let parallel = true;
+            let run = self.list(&mut list, range.clone(), parallel);
             // The keys of a failed list are reported too: a run on a part of the state may fail because a cell is missing, and the
             // observer then learns which.
             self.report(&mut list, range.end.saturating_sub(1), watched);
@@ -366,7 +370,7 @@ impl BlockRun<'_, '_> {
         Ok(sequential)
     }
 
-    /// Executes the transactions of a list at these indices. `parallel` says that this is a parallel list.
+    /// Executes the transactions of a list at these indices. `parallel` says that this is a parallel list, not the sequential one.
     fn list(
         &mut self,
         list: &mut TransactionList,
@@ -541,5 +545,6 @@ pub(super) fn run_remasc(
         list.world.set_marker(&REMASC_ADDRESS);
     }
     let logs = distribute(context, &mut list.world, observer)?;
+    // A success that uses no gas.
     Ok(TransactionEnd::quiet(Receipt::new(true, list.gas_used, 0, logs)))
 }

@@ -89,7 +89,7 @@ fn rewarded(ancestry: &dyn Ancestry, number: u64) -> Result<RewardedBlock, Unkno
     })
 }
 
-/// The account that a header's fees are paid to.
+/// The account that a header's fees are paid to. Every valid header has one.
 fn miner(header: &Header) -> Address {
     header.coinbase.unwrap_or_default()
 }

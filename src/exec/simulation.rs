@@ -216,6 +216,7 @@ impl<'a> Simulation<'a> {
         let gas = limit.saturating_sub(intrinsic);
         let first = first_frame(transaction, sender, gas);
         let record = core::mem::take(&mut self.record);
+        // No sender for the recorder: `run` has stored the sender's account already.
         let recorder = ReadRecorder::new(&self.state, context.hashes, &self.made_up, None, self.limits)
             .after(record, &self.destroyed);
         let mut run = run_context(context, gas_price(transaction), self.limits);

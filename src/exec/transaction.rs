@@ -175,6 +175,7 @@ impl TransactionList {
         }
         let needed = basic_cost(transaction, &sender, context.network, rules);
         let sent = gas_limit(transaction);
+        // A sum that reaches the highest amount of gas is refused even if the list's limit is that amount.
         let total = self.gas_used.saturating_add(sent).min(MAX_GAS);
         if total > self.gas_limit || total == MAX_GAS {
             return Err(TxError::ListGas { limit: self.gas_limit, sent });
@@ -263,6 +264,7 @@ impl TransactionList {
 
     /// Executes a creation without data, which creates an account without code and marker.
     fn create_bare(&mut self, rules: RuleSet, item: IndexedTransaction<'_>) -> Result<(), Abort> {
+        // A creation always has a contract address.
         let Some(address) = item.transaction.contract_address(&item.sender) else { return Ok(()) };
         self.touch(Touch::Created(address));
         let existing = self.world.account(&address).unwrap_or_default();
@@ -302,6 +304,7 @@ impl TransactionList {
     ) -> Result<EndedRun, Abort> {
         let limit = gas_limit(item.transaction);
         if let Some(to) = &item.transaction.to {
+            // Only the touch: the machine makes the transfer.
             self.touch_transfer(&item.sender, to, item.transaction.value);
         }
         let mut machine = self.machine(context, item, inspector);
@@ -328,6 +331,7 @@ impl TransactionList {
         inspector: Option<&mut dyn Inspector>,
     ) -> Result<EndedRun, Abort> {
         let limit = gas_limit(item.transaction);
+        // No inspector: no frame is opened, and the payments are reported below.
         let mut machine = self.machine(context, item, None);
         let end = machine.run_direct(precompile, &first_frame(item.transaction, item.sender, gas))?;
         let cells = machine.written_cells();

@@ -44,7 +44,7 @@ pub enum TxError {
     /// The signature is invalid or for another chain.
     #[error("Transaction signature not accepted: {0}")]
     Signature(#[from] SenderError),
-    /// The transaction needs something that this version does not implement.
+    /// The transaction needs something that this version does not implement, or the host interrupted its run.
     #[error("not executed: {0}")]
     NotExecuted(NotExecuted),
     /// The transaction is a REMASC transaction, which only the block itself may contain.

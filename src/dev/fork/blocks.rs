@@ -12,7 +12,7 @@ use alloy_primitives::B256;
 
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, Stop, given, refuted};
-use super::headers::{fetch_linked, raw};
+use super::headers::{fetch_linked, header_with_hash};
 use super::kept::{
     Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body,
     kept_receipts, kept_uncles, stored_block_number,
@@ -37,7 +37,7 @@ pub(super) struct Blocks<'a> {
     pub(super) state: &'a ForkState,
     /// Heights of the blocks whose contents the present message reads, as many as [`Wanted::count_contents`] allows. Contents of
     /// other blocks are dropped first when too many are stored.
-    pub(super) run: &'a BTreeSet<u64>,
+    pub(super) in_use: &'a BTreeSet<u64>,
     pub(super) keeper: Keeper<'a>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn fetch_blocks(
 /// Looks up a header by a hash that no linked header has. The header from the upstream only tells the height: the headers down to that
 /// height are linked then, and the hash counts as unknown if none of them has it.
 fn header_of(exchanges: &mut Exchanges, state: &ForkState, hash: B256) -> Fetched<()> {
-    let number = match raw(exchanges, state.network(), hash) {
+    let number = match header_with_hash(exchanges, state.network(), hash) {
         Ok(found) => Some(found.number).filter(|number| *number < state.block.number),
         Err(Stop::Failed(ForkError::NoBlockHash { .. })) => None,
         Err(stop) => return Err(stop),
@@ -105,7 +105,7 @@ fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64
     let mut headers = state.parts().linked(numbers, |parts, number| !parts.bodies.contains_key(number));
     headers.retain(|header| {
         let kept = kept_body(blocks.keeper, header, network);
-        kept.map(|body| state.add_body(blocks.run, header, body)).is_none()
+        kept.map(|body| state.add_body(blocks.in_use, header, body)).is_none()
     });
     let of_block = |header: &VerifiedHeader| {
         UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{}",true]"#, header.hash()))
@@ -117,7 +117,7 @@ fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64
     })?;
     let fetched: Vec<_> = headers.into_iter().zip(fetched).collect();
     keep_bodies(blocks.keeper, &fetched);
-    fetched.into_iter().for_each(|(header, body)| state.add_body(blocks.run, &header, body));
+    fetched.into_iter().for_each(|(header, body)| state.add_body(blocks.in_use, &header, body));
     Ok(())
 }
 
@@ -154,7 +154,7 @@ fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u
     };
     without_receipts.retain(|(body, header)| {
         let kept = kept_receipts(blocks.keeper, header, body, network);
-        kept.map(|block| state.add_contents(blocks.run, header.number, Arc::new(block))).is_none()
+        kept.map(|block| state.add_contents(blocks.in_use, header.number, Arc::new(block))).is_none()
     });
     let of_receipt =
         |hash: &B256| UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
@@ -173,7 +173,7 @@ fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u
     let fetched: Vec<_> = headers.zip(fetched.into_iter().map(Arc::new)).collect();
     keep_receipts(blocks.keeper, &fetched);
     for (header, block) in fetched {
-        state.add_contents(blocks.run, header.number, block);
+        state.add_contents(blocks.in_use, header.number, block);
     }
     Ok(())
 }

@@ -113,6 +113,7 @@ impl Exchanges {
         }
         let next = self.done.get(self.used).filter(|(of, asked, _)| *of == upstream && *asked == requests);
         let Some((.., responses)) = next else {
+            // Exchanges beyond the present run, if any, have other requests.
             self.done.truncate(self.used);
             return Err(Stop::Ask(upstream, requests));
         };

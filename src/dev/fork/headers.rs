@@ -55,7 +55,7 @@ pub(super) fn below(
     })?;
     if child.number > to {
         let hash = child.parent_hash;
-        let found = raw(exchanges, network, hash)?;
+        let found = header_with_hash(exchanges, network, hash)?;
         let none = || ForkError::NoBlockHash { name: exchanges.first_name(), hash };
         linked.push(child.parent_from(found).ok_or_else(none)?);
     }
@@ -86,7 +86,11 @@ fn header_from_object(text: &str, hash: B256, network: &Network) -> Result<Seale
 }
 
 /// The header with a hash, from its block object or, because the object may leave out fields, from its raw form.
-pub(super) fn raw(exchanges: &mut Exchanges, network: &Network, hash: B256) -> Fetched<SealedHeader> {
+pub(super) fn header_with_hash(
+    exchanges: &mut Exchanges,
+    network: &Network,
+    hash: B256,
+) -> Fetched<SealedHeader> {
     let requests = [
         UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
         UpstreamRequest::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#)),
@@ -112,7 +116,7 @@ pub(super) fn trusted_header(
     network: &Network,
     (number, hash): (u64, B256),
 ) -> Fetched<SealedHeader> {
-    let header = raw(exchanges, network, hash)?;
+    let header = header_with_hash(exchanges, network, hash)?;
     if header.number != number {
         return Err(ForkError::OtherNumber { number, found: header.number, hash }.into());
     }
@@ -124,7 +128,7 @@ pub(super) fn trusted_header(
 /// Makes a verified header of one whose hash is trusted.
 ///
 /// # Errors
-/// [`ForkError::Unverified`] if the header breaks a rule that a checkpoint must keep.
+/// None: a chain from a checkpoint only refuses a header of another number or hash, and this checkpoint has those of the header.
 pub fn trusted_block(network: &Arc<Network>, header: SealedHeader) -> Result<VerifiedHeader, ForkError> {
     let checkpoint = Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None };
     let chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, header);

@@ -77,6 +77,6 @@ impl Rounds {
             }
             Fetched::Ok(())
         })?;
-        fetch_blocks(exchanges, &Blocks { state, run: &self.contents, keeper }, wanted)
+        fetch_blocks(exchanges, &Blocks { state, in_use: &self.contents, keeper }, wanted)
     }
 }

@@ -145,10 +145,10 @@ impl ForkState {
         self.parts().others.clear();
     }
 
-    /// Adds the transactions of an ancestor. If too many are stored, those of blocks that are not in `run` are dropped first.
-    pub(super) fn add_body(&self, run: &BTreeSet<u64>, header: &VerifiedHeader, body: ForkBody) {
+    /// Adds the transactions of an ancestor. If too many are stored, those of blocks that are not in `in_use` are dropped first.
+    pub(super) fn add_body(&self, in_use: &BTreeSet<u64>, header: &VerifiedHeader, body: ForkBody) {
         let mut parts = self.parts();
-        drop_unused_blocks(&mut parts.bodies, run);
+        drop_unused_blocks(&mut parts.bodies, in_use);
         for (index, hash) in body.body.hashes().iter().enumerate() {
             parts.add_location(*hash, Some((header.hash(), index)));
         }
@@ -156,9 +156,9 @@ impl ForkState {
     }
 
     /// As [`Self::add_body`], with the receipts.
-    pub(super) fn add_contents(&self, run: &BTreeSet<u64>, number: u64, block: Arc<StoredBlock>) {
+    pub(super) fn add_contents(&self, in_use: &BTreeSet<u64>, number: u64, block: Arc<StoredBlock>) {
         let mut parts = self.parts();
-        drop_unused_blocks(&mut parts.contents, run);
+        drop_unused_blocks(&mut parts.contents, in_use);
         parts.contents.insert(number, block);
     }
 
@@ -229,10 +229,10 @@ impl Parts {
     }
 }
 
-/// If a map has as many blocks as it may store, drops those that are not in `run`.
-fn drop_unused_blocks<T>(of_blocks: &mut BTreeMap<u64, T>, run: &BTreeSet<u64>) {
+/// If a map has as many blocks as it may store, drops those that are not in `in_use`.
+fn drop_unused_blocks<T>(of_blocks: &mut BTreeMap<u64, T>, in_use: &BTreeSet<u64>) {
     if of_blocks.len() >= MOST_CONTENTS {
-        of_blocks.retain(|number, _| run.contains(number));
+        of_blocks.retain(|number, _| in_use.contains(number));
     }
 }
 

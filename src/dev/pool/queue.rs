@@ -119,7 +119,8 @@ impl Pool {
             return Err(if pending { PoolError::KnownPending } else { PoolError::KnownQueued });
         }
         check(context, self.account_slots, &transaction, &sender, account)?;
-        // Web pages that may not call every method may fill half of the pool only, so that programs can still send.
+        // Web pages that may not call every method (those with a page number other than 0) may fill half of the pool only, so that
+        // programs can still send.
         let is_of_page = context.asker.is_some_and(|asker| asker.page != 0);
         let most = if is_of_page { MAX_POOL_BYTES / 2 } else { MAX_POOL_BYTES };
         if self.bytes.saturating_add(size(&transaction)) > most {

@@ -1,4 +1,4 @@
-//! 0x01000010 (RSKIP-119): the native contract that returns header fields of up to 3,999 ancestors and of their uncles.
+//! 0x01000010 (RSKIP-119): the native contract that returns header fields of the 4,000 newest ancestors and of their uncles.
 
 use alloc::vec::Vec;
 

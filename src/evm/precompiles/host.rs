@@ -93,11 +93,13 @@ pub trait NativeHost {
     fn pay(&mut self, from: Address, to: Address, amount: U256) -> bool;
     /// Writes a log.
     fn log(&mut self, log: Log);
-    /// The ancestor of the executing block at a height.
+    /// The ancestor of the executing block at a height. `None`, as in the next two methods, if it is not known: a run on parts of a
+    /// state has noted it then, and its result is discarded.
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
     /// The uncles of the ancestor at a height.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
-    /// Total difficulty of the chain up to the ancestor at a height, uncles included.
+    /// Total difficulty of the chain up to the ancestor at a height, uncles included. Also unknown on a development chain that begins on
+    /// a block of another network; its transactions read zero.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
     /// Whether the run has used up its time. Called from time to time by long computations.
     fn interrupted(&self) -> bool {

@@ -9,6 +9,8 @@
 //! | `script`, `script_tracer` | tracers that callers write as scripts |
 //! | `budget` | the limit of the size of traces |
 //!
+//! Browser modules leave the feature `catalogue` out, and with it `script`, `script_tracer` and the effect of `vm`.
+//!
 //! The crate `revm-inspectors` does not fit: its inspectors are called by the frame loop and the instructions of `revm`, both of which
 //! Rootstock replaces (native contracts, gas of calls, REMASC), and its JSON types would make the browser module too large.
 

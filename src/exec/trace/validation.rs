@@ -120,7 +120,7 @@ impl ValidationTracer {
         Self { ignored, budget, ..Self::default() }
     }
 
-    /// A call, creation, or payment starts.
+    /// A call or creation starts. Payments of native contracts are not reported here: only transactions that run no code make them.
     pub(super) fn frame(&mut self) {
         self.open.push(self.count);
         self.entry();

@@ -1,5 +1,5 @@
-//! Rootstock accounts of federation members. REMASC pays them, and those of the genesis federation can call
-//! the Bridge without paying gas.
+//! Rootstock accounts of federation members. REMASC pays them. Those of the genesis federation, and voters, can call the Bridge without
+//! paying gas until Bridge transactions are paid ([`Rule::BridgeTxsPaid`]).
 
 use alloc::vec::Vec;
 
@@ -24,6 +24,7 @@ pub fn federation_payees(
     let key = |member: super::federation::FederationMember| {
         if rules.has(Rule::Rskip415) { member.rsk } else { member.btc }
     };
+    // Votes only add keys that are points of the curve (`write/change.rs`), so the zero address is not reached on a real chain.
     let account = |key| genesis_account(constants, &key).or_else(|| address(&key)).unwrap_or_default();
     federation.members.into_iter().map(|member| account(key(member))).collect()
 }

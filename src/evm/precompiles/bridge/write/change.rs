@@ -62,8 +62,9 @@ fn vote(bridge: &mut Bridge<'_>, proposal: &VotedCall) -> BridgeResult {
     if !bridge.is_any(voters) {
         return code(REFUSED);
     }
-    // The check changes neither cells nor this empty election.
-    let checked = bridge.carry_out(proposal, true, &mut Election::default())?;
+    // With `dry`, neither cells nor this empty election are changed.
+    let dry = true;
+    let checked = bridge.carry_out(proposal, dry, &mut Election::default())?;
     if checked != DONE {
         return code(checked);
     }
@@ -72,7 +73,7 @@ fn vote(bridge: &mut Bridge<'_>, proposal: &VotedCall) -> BridgeResult {
     if !election.vote(proposal, caller) {
         result = REFUSED;
     } else if let Some(winner) = election.winner(voters) {
-        result = bridge.carry_out(&winner, false, &mut election)?;
+        result = bridge.carry_out(&winner, !dry, &mut election)?;
         if let Some(winner) = election.winner(voters) {
             election.close(&winner);
         }
@@ -96,6 +97,7 @@ impl Bridge<'_> {
             (b"add-multi", [btc, rsk, mst]) => Ok(self.add_member(dry, [btc, rsk, mst])),
             (b"commit", [hash]) => self.commit_pending(dry, hash, election),
             (b"rollback", _) => Ok(self.roll_pending_back(dry, election)),
+            // The methods above vote for these four only; another call can win only if it is in the cell.
             _ => Ok(REFUSED),
         }
     }

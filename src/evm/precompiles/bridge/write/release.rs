@@ -65,7 +65,7 @@ fn compressed(key: &[u8; 64]) -> Vec<u8> {
 }
 
 impl Bridge<'_> {
-    /// The reason to log_rejected an amount in satoshi, if there is one. From RSKIP-219 on the minimum is inclusive and covers the fee;
+    /// The reason to reject an amount in satoshi, if there is one. From RSKIP-219 on the minimum is inclusive and covers the fee;
     /// before, it was a constant and exclusive.
     fn rejection(&mut self, amount: u64) -> Result<Option<Reason>, NativeFailure> {
         if !self.has(Rule::Rskip219) {

@@ -30,7 +30,7 @@ const REQUESTS: &str = "unionBridgeRequestEnabled";
 const RELEASES: &str = "unionBridgeReleaseEnabled";
 
 impl Bridge<'_> {
-    /// Fails unless the caller is the union voter at this index.
+    /// Fails unless the caller is the union voter at this index: 0 sets the address, 1 the locking cap, 2 the permissions.
     fn only(&self, index: usize) -> Result<(), NativeFailure> {
         let voter = self.constants.union_voters.get(index);
         match voter.is_some() && voter.copied() == self.call.caller {
