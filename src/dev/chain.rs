@@ -412,6 +412,7 @@ impl DevChain {
             return Err(if too_slow { DevError::TooSlow(hash) } else { DevError::NotMined });
         };
         let receipts = view.block(&block).map(|stored| stored.receipts.clone());
+        // A block that was mined here has a receipt for each transaction.
         let success = receipts.and_then(|all| all.receipts().get(index).map(|receipt| receipt.success));
         if success != Some(false) || !self.report_reverts {
             return Ok(hash);

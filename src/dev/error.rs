@@ -22,7 +22,8 @@ pub enum DevError {
         /// The data that it returned; `None` if it failed without REVERT.
         output: Option<Bytes>,
     },
-    /// The transaction is still in the pool in spite of instant mining, because its nonce is ahead of its sender's.
+    /// The transaction was not mined in spite of instant mining, for instance because its nonce is ahead of its sender's; or a block of
+    /// [`DevChain::reorganise`](super::DevChain::reorganise) did not take all its transactions.
     #[error("Unknown error when sending transaction: transaction wasn't mined")]
     NotMined,
     #[error("the next block cannot be built: {0}")]

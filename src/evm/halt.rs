@@ -22,7 +22,8 @@ pub enum HaltReason {
     StaticViolation,
     /// RETURNDATACOPY beyond the end of the return data.
     ReturnDataOutOfBounds,
-    /// A creation at an address that already has code or a nonce.
+    /// A creation at an address that already has code or a nonce, or whose contract an earlier transaction of the block destroyed
+    /// (RSKIP-125).
     AddressCollision,
     /// New code longer than 24,576 bytes.
     CodeTooLong,
@@ -30,7 +31,8 @@ pub enum HaltReason {
     CodePrefix,
     /// Initialisation code longer than 49,152 bytes (RSKIP-438).
     InitCodeTooLong,
-    /// A native contract failed, for instance because of its input.
+    /// A native contract that the frame called failed, which made the frame fail too before RSKIP-197. The failure of the native contract
+    /// itself is no halt: it counts as a revert.
     NativeContract,
     /// Any other halt of the machine.
     Other,

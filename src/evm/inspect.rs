@@ -80,7 +80,7 @@ pub struct FrameStart {
 /// The result of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameClose {
-    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
+    /// `None` on success, `Some(None)` on REVERT and if a native contract failed, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
     /// Return data, revert data, or the code of the new contract; empty after a halt.
     pub output: Bytes,

@@ -378,6 +378,7 @@ impl BlockRun<'_, '_> {
         parallel: bool,
     ) -> Result<(), BlockError> {
         for index in range {
+            // Every index is in the block: `split` has checked the lists, and the caller of `state_before` its index.
             let Some(transaction) = self.block.transactions.get(index) else { continue };
             self.transaction(list, index, transaction, parallel)?;
         }

@@ -51,6 +51,7 @@ pub fn estimate(
     if let Some(from) = message.from.filter(|_| limits.checks_funds) {
         let balance = balance(context, overrides, from)?;
         let Some(left) = balance.checked_sub(message.value) else { return Ok(Estimate::InsufficientFunds) };
+        // At a price of zero nothing is paid and any gas is affordable.
         if let Some(affordable) = left.checked_div(message.gas_price) {
             cap = cap.min(u64::try_from(affordable).unwrap_or(u64::MAX));
             payer = Some((from, balance));

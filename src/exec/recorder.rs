@@ -158,6 +158,7 @@ impl EvmState for ReadRecorder<'_> {
                 let read = self.state.code(&known.0);
                 self.note(read)
             }
+            // Not reached for code of an account, which was read before (`EvmState::code`).
             None => Bytes::new(),
         }
     }

@@ -217,7 +217,7 @@ impl RewardedBlock {
     }
 }
 
-/// `amount / divisor`; 0 if the divisor is 0.
+/// `amount / divisor`; 0 if the divisor is 0, as for a federation without members.
 fn part(amount: U256, divisor: u64) -> U256 {
     amount.checked_div(U256::from(divisor)).unwrap_or_default()
 }

@@ -40,6 +40,7 @@ impl EvmState for TransactionState<'_, '_> {
     fn code(&mut self, code_hash: B256) -> Bytes {
         match self.owners.get(&code_hash) {
             Some((address, _)) => self.world.code_of(address),
+            // Not reached for code of an account, which was read before (`EvmState::code`).
             None => Bytes::new(),
         }
     }
@@ -70,6 +71,8 @@ impl EvmState for TransactionState<'_, '_> {
     }
 
     fn block_hash(&mut self, number: u64) -> B256 {
+        // An executed chain has the 256 blocks that BLOCKHASH reads. Where parts are missing (a fork, the proven blocks of a light
+        // client), the ancestry has noted it, and the result is discarded.
         self.context.ancestry.hash(number).unwrap_or_default()
     }
 

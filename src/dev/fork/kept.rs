@@ -137,6 +137,7 @@ pub(super) fn checked_receipts(
 /// transactions of impersonated senders: marks in place of their signatures name the senders.
 fn sender(sent: &Transaction, network: &Network) -> Address {
     let marked = marked_sender(sent).filter(|_| network.name == "regtest");
+    // Blocks of a network hold no other transaction without a valid signature.
     marked.unwrap_or_else(|| sent.recover_sender(network.chain_id).unwrap_or_default())
 }
 

@@ -12,7 +12,8 @@ use super::state::ForkState;
 use crate::consensus::{ChainView, Network, VerifiedHeader};
 
 /// Most ancestors that are fetched at the start for REMASC, the contract that pays the fees of a block a number of blocks later
-/// (`remasc_maturity`). If that number is higher, as on the public networks with 4,000 blocks, no ancestors are fetched for it.
+/// (`remasc_maturity`). If that number is higher, as on the main network with 4,000 blocks, no ancestors are fetched for it. The test
+/// networks have 50 blocks.
 pub const MOST_FOR_REMASC: u64 = 64;
 
 /// The block on which a fork is to begin.

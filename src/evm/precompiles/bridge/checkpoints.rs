@@ -14,7 +14,7 @@ const MARGIN: i64 = 86_400 * 7;
 /// Number of Bitcoin blocks between two checkpoints.
 const STEP: i64 = 2_016;
 
-/// Bitcoin height of the last checkpoint in the main network's file.
+/// Bitcoin height of the last checkpoint in the main network's file, the only one needed: the genesis federation is younger.
 const MAIN_HEIGHT: i64 = 499_968;
 /// Time of the header at [`MAIN_HEIGHT`], in seconds since 1970.
 const MAIN_TIME: i64 = 1_513_605_320;

@@ -1,5 +1,5 @@
-//! Constants of the Bridge on each network, as in the reference node (rskj). The federation is the group of members whose keys hold the bitcoins
-//! of the Bridge. A peg-in sends bitcoins to the federation, a peg-out requests bitcoins back.
+//! Constants of the Bridge on each network, as in the reference node (rskj). The federation is the group of members whose keys hold the
+//! bitcoins of the Bridge. A peg-in sends bitcoins to the federation, a peg-out requests bitcoins back.
 
 use alloy_primitives::{Address, address, hex};
 
