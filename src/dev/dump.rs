@@ -49,7 +49,8 @@ impl DevChain {
                 Some(StateKey::Account(address) | StateKey::Code(address)) => {
                     accounts.entry(address).or_default();
                 }
-                // The account that sends REMASC's transactions counts the blocks of this chain, so it is not part of a dump.
+                // The account that sends REMASC's transactions, whose key `fact_of` does not know. It counts the blocks of this chain,
+                // so it is not part of a dump.
                 _ => {}
             }
             size <= MAX_DUMP

@@ -9,7 +9,7 @@ use super::context::{Abort, EvmContext, EvmDatabase, RunContext};
 use super::gas::MAX_MEMORY;
 use super::precompiles::Precompile;
 
-/// Most instructions between two calls of the interrupt callback.
+/// Most instructions between two calls of the interrupt callback; 4,096 in other runs (`frame.rs`).
 const PIECE: usize = 512;
 
 /// The gas after which the interrupt callback is called before the next instruction: hashing 26 KiB takes that much, in

@@ -67,7 +67,7 @@ pub struct RunContext<'a> {
     pub(super) abort: Option<Abort>,
     /// Set if a native contract failed under the rules before RSKIP-197, by which its caller fails too. The frame loop reads it.
     pub(super) fail_caller: bool,
-    /// Original code of running frames whose code starts with a header, indexed by call depth.
+    /// Original code of running frames whose code starts with a header (`code.rs`), indexed by call depth.
     pub(super) headed_codes: Vec<Option<Bytes>>,
 }
 

@@ -101,7 +101,7 @@ pub struct StepStart<'a> {
     pub pc: usize,
     /// The opcode.
     pub opcode: u8,
-    /// The code that runs.
+    /// The code that runs, with its header, if it has one (`code.rs`).
     pub code: &'a [u8],
     /// Gas left before the instruction.
     pub gas: u64,

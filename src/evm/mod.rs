@@ -6,7 +6,8 @@
 //! machine runs blocks of every era.
 //!
 //! `exec` makes a [`Machine`] for each call and transaction: `machine` and `context` set it up, `run` starts it, `frame` is its loop over
-//! frames, `opcodes` has the table of instructions, `native` calls native contracts, and `changes` returns what the run has changed.
+//! frames, `opcodes` has the table of instructions, `native` calls native contracts, and `changes` returns what the run has changed. `live`
+//! shows the state between instructions to tracers in JavaScript, which browser modules leave out with the feature `catalogue`.
 
 mod accounts;
 mod attempt;

@@ -300,6 +300,7 @@ fn unproven(
     if let Some((address, _)) = open.first_key_value() {
         let block = BlockRef { number: state.block.number, hash: state.block.hash() };
         let different = ForkError::Disagreement { wanted: needed, address: *address, block };
+        // Where one upstream suffices, all have failed, and the last error says why. A quorum may fail without any error.
         return Err(failure.filter(|_| needed == 1).unwrap_or(different).into());
     }
     let agreed = statements

@@ -79,6 +79,7 @@ pub(super) fn check(
     let price = transaction.gas_price.value();
     let gas = transaction.gas_limit.value();
     let balance = account.map_or(U256::ZERO, |account| account.balance);
+    // Without the value, which `queue.rs` adds when the transaction can be mined, together with the sender's other transactions.
     if cost != 0 && price.checked_mul(gas).is_none_or(|fee| fee > balance) {
         return Err(PoolError::Funds);
     }

@@ -80,6 +80,7 @@ impl BlockObserver for BlockTracer {
         self.first_log = first_log.saturating_add(executed.logs.len());
         let Some(running) = self.running.take() else { return };
         let mut trace = running.finish((index, first_log), executed, &mut self.budget);
+        // The run's own trace of the state is empty: only local calls and simulations report accounts to their inspector.
         trace.state = self.state.take().or(trace.state);
         self.traces.push(trace);
     }
