@@ -226,9 +226,9 @@ pub trait Inspector {
     /// native contracts always are.
     fn log(&mut self, _: &Log) {}
 
-    /// Called after a local call, with the feature `local`, for each account that the call read or changed: the account before and
-    /// after the call (`None` if it does not exist), and slots with the word before and after. The accounts of a transaction are
-    /// reported to the observer of its block instead.
+    /// Called after a simulated transaction, and with the feature `local` after a local call, for each account that it read or changed:
+    /// the account before and after (`None` if it does not exist), and slots with the word before and after. The accounts of a
+    /// transaction of a block are reported to the observer of the block instead.
     fn account(
         &mut self,
         _address: Address,

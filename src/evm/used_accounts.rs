@@ -1,4 +1,5 @@
 //! Report of the accounts that a local call uses, for tracers such as `prestateTracer`; taken from `revm`'s journal when the run has ended.
+//! `simulation.rs` reports those of simulated transactions.
 
 use alloy_primitives::{Bytes, KECCAK256_EMPTY};
 use revm::Database as _;

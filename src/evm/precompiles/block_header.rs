@@ -36,16 +36,27 @@ fn parse(input: &[u8], rules: RuleSet) -> Option<(HeaderMethod, Vec<Arg<'_>>)> {
     let (selector, rest) = input.split_first_chunk::<4>()?;
     let rskip536 = rules.has(Rule::Rskip536);
     let method = match u32::from_be_bytes(*selector) {
+        // `getCoinbaseAddress(int256)`
         0x243e_7d36 => HeaderMethod::Coinbase,
+        // `getBlockHash(int256)`
         0x2cce_81aa => HeaderMethod::Hash,
+        // `getMergedMiningTags(int256)`
         0x5ca0_53dd => HeaderMethod::Tags,
+        // `getMinGasPrice(int256)`
         0x1f1d_b3ba => HeaderMethod::MinGasPrice,
+        // `getGasLimit(int256)`
         0x08a0_6364 => HeaderMethod::GasLimit,
+        // `getGasUsed(int256)`
         0x06ac_702b => HeaderMethod::GasUsed,
+        // `getDifficulty(int256)`
         0x9319_a35b => HeaderMethod::Difficulty,
+        // `getBitcoinHeader(int256)`
         0x3073_c6eb => HeaderMethod::BitcoinHeader,
+        // `getUncleCoinbaseAddress(int256,int256)`
         0xabcd_8984 => HeaderMethod::UncleCoinbase,
+        // `getDifficultyWithUncles(int256)`
         0x579e_e593 if rskip536 => HeaderMethod::DifficultyWithUncles,
+        // `getCumulativeWork(int256)`
         0x096c_8196 if rskip536 => HeaderMethod::CumulativeWork,
         _ => return None,
     };

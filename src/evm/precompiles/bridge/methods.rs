@@ -1,4 +1,4 @@
-//! Table of the Bridge's methods: selector, arguments, price, rules and permitted callers.
+//! Table of the Bridge's methods, as the reference node has them: selector, arguments, price, rules and permitted callers.
 
 use super::super::abi::{Arg, ArgKind};
 use super::members::FederationKind;
