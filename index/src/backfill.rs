@@ -1,5 +1,5 @@
 //! Fills the partitions that end well below the head, several at a time, newest first. The newest partitions, whose
-//! blocks may be reorganised, are loaded by `tail.rs` meanwhile.
+//! blocks may be reorganised, are loaded by `tail.rs` meanwhile. (A light client's backfill, of headers, is something else.)
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};

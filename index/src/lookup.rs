@@ -63,7 +63,8 @@ impl IndexReader {
         .await
     }
 
-    /// The block of the transaction with this hash; `None` if the index does not have it, which proves nothing.
+    /// The block of the transaction with this hash (of several rows, that of the newest run of blocks); `None` if the index does not
+    /// have it, which proves nothing.
     ///
     /// # Errors
     /// [`IndexError::Damaged`] and those of the database.

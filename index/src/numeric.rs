@@ -55,7 +55,8 @@ struct NotWhole;
 
 impl<'a> FromSql<'a> for Numeric {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        // `odd` is a last byte without a second one. A sign other than 0 is negative or no number; the scale does not matter.
+        // `odd` is a last byte without a second one. A sign other than 0 is negative or no number; the scale does not matter. The weight
+        // of a fraction is negative: read without its sign it is above 32,767, so the number does not fit below.
         let (words, odd) = raw.as_chunks::<2>();
         let mut words = words.iter().map(|word| u16::from_be_bytes(*word));
         let (Some(count), Some(weight), Some(0), Some(_)) =

@@ -136,6 +136,7 @@ impl Tail {
             let Some(theirs) = self.context.source.hash(number) else { break };
             match self.context.writer.hash(number).await? {
                 Some(ours) if ours != theirs => {}
+                // The chains agree on this block, or the index has no block here to compare.
                 _ => break,
             }
             let Some(below) = number.checked_sub(1) else { break };

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use crate::block::MatchedBlock;
 use crate::error::TraceError;
 
-/// Most traces of a block: the gas of a block pays for some ten thousand calls.
+/// Most traces of a block, as a bound of memory: the gas of a block pays for some ten thousand calls.
 pub const MAX_BLOCK_TRACES: usize = 65_536;
 
 /// Most bytes of the traces of a block, counted as [`Trace::bytes`]. Passing the same input on costs no gas per byte,

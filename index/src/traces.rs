@@ -171,7 +171,7 @@ impl IndexReader {
     }
 }
 
-/// The height and the index of a transaction.
+/// The height and the index of a transaction; of several rows, those of the newest run of blocks.
 async fn position_of(question: &Transaction<'_>, hash: &B256) -> Result<Option<(u64, i32)>, IndexError> {
     let sql = "SELECT block_number, transaction_index FROM rootlight.transactions WHERE hash = $1";
     let found = searchable_rows(question, sql, "block_number", &hash.as_slice()).await?;

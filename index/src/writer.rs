@@ -193,6 +193,7 @@ impl Writer {
             (_, None) if from > range.first => {
                 return Err(IndexError::Damaged { what: "a missing row", number: from.saturating_sub(1) });
             }
+            // The parents are equal, block 0 has no parent, or the block below belongs to another partition and is not loaded.
             _ => {}
         }
         let removed = if from < range.next { remove_from(&transaction, from).await? } else { 0 };
@@ -277,6 +278,7 @@ impl Writer {
         let sql = "SELECT parent_hash FROM rootlight.blocks WHERE number = $1";
         let parent = transaction.query_opt(sql, &[&int8(first)]).await?;
         transaction.commit().await?;
+        // The loader writes hashes of 32 bytes only. With another one the range below is not marked.
         let parent = parent.map(|row| row.try_get::<_, &[u8]>(0).map(B256::try_from)).transpose()?;
         Ok(parent.and_then(Result::ok).map(|parent| (first, parent)))
     }

@@ -46,6 +46,7 @@ impl<'a> RawHeader<'a> {
             items.push(reader.next_raw("header.item")?);
         }
         reader.finish("header")?;
+        // A missing item is read as no bytes, which is an error.
         let string = |index: usize, field: &'static str| {
             RlpReader::new(items.get(index).copied().unwrap_or_default()).next_str(field)
         };

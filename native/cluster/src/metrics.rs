@@ -77,6 +77,7 @@ impl IndexMetrics {
                 self.untraced.set(self.untraced.get().saturating_sub(to_gauge(*blocks)).max(0));
             }
             LoadEvent::AtHead(number) => drop(self.head.set(to_gauge(*number))),
+            // No metric counts dropped partitions (`LoadEvent::Dropped`), nor reports of a later version.
             _ => {}
         }
     }

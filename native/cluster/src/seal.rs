@@ -1,4 +1,4 @@
-//! Authenticates the values that front ends put into the store for each other.
+//! Authenticates the values that front ends put into the hot store for each other.
 //!
 //! Other programs may be able to write to the store, and must not be able to forge a value of a front end. So each value begins
 //! with a code of 32 bytes that only front ends can make: Keccak-256 of a common secret, the value's key in the store (with its

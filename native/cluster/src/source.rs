@@ -95,8 +95,7 @@ impl ChainSource {
         Err(SourceError::Transient(failure.unwrap_or_else(|| "no upstream is asked".into())))
     }
 
-    /// The blocks of one upstream, at least one. They are divided into windows (of [`WINDOW`] blocks), which are fetched at the same
-    /// time.
+    /// The blocks of one upstream, at least one. They are divided into runs of [`WINDOW`] blocks, which are fetched at the same time.
     async fn of_upstream(
         &self,
         upstream: &SharedUpstream,
@@ -104,9 +103,9 @@ impl ChainSource {
         last: u64,
     ) -> Result<Vec<SourceBlock>, BlockFailure> {
         let steps = (first..=last).step_by(usize::try_from(WINDOW).unwrap_or(1));
-        let windows =
-            steps.map(|from| self.window(upstream, from, last.min(from.saturating_add(WINDOW - 1))));
-        let blocks: Vec<SourceBlock> = try_join_all(windows).await?.into_iter().flatten().collect();
+        let runs =
+            steps.map(|from| self.checked_run(upstream, from, last.min(from.saturating_add(WINDOW - 1))));
+        let blocks: Vec<SourceBlock> = try_join_all(runs).await?.into_iter().flatten().collect();
         // The first missing block ends the answer.
         let is_next = |(block, number): &(SourceBlock, u64)| block.block.header().number == *number;
         let blocks: Vec<_> =
@@ -117,8 +116,8 @@ impl ChainSource {
         if self.traces { Ok(add_traces(&**upstream, blocks).await?) } else { Ok(blocks) }
     }
 
-    /// The checked blocks of a window, without traces.
-    async fn window(
+    /// The checked blocks of a run, without traces.
+    async fn checked_run(
         &self,
         upstream: &SharedUpstream,
         first: u64,
@@ -169,6 +168,7 @@ impl ChainSource {
         match self.light.canonical(header.number) {
             Ok((_, Some(hash))) if hash == header.hash() => Ok(Proof::Verified),
             Ok((_, Some(_))) => Err(BlockFailure::OtherChain { number: header.number, found: header.hash() }),
+            // The light client does not have this height, or has no head yet.
             _ => Ok(Proof::Stated),
         }
     }
@@ -240,6 +240,7 @@ fn raw_receipt(
 
 impl BlockSource for ChainSource {
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>> {
+        // `canonical` returns the head with the hash at any height; the hash at 0 is not used.
         let head = self.light.canonical(0).map(|(head, _)| head);
         let head =
             head.map_err(|error| SourceError::Transient(format!("the light client has no head: {error}")));

@@ -211,6 +211,7 @@ impl<'a> Recovery<'a> {
         let Extent { total, .. } = self.positions.extent(top).ok_or(ChunkError::Empty)?;
         match self.positions.contains(top, self.first, from) {
             Some(true) => Ok(ProvenChunk { pieces: self.pieces, trie_size: total }),
+            // `None`: the sizes contradict each other, so the offset cannot be shown to be that of the range.
             _ => Err(ChunkError::Elsewhere { from }),
         }
     }

@@ -11,7 +11,8 @@ use super::extent::{Extent, child_hash};
 use super::limits::SPAN;
 use crate::message::limits::MAX_CHUNK_BYTES;
 
-/// Most bytes that a chunk contains for a node besides its form: a hash, and the RLP prefixes of node, hash and pair.
+/// Bytes that a chunk contains for a node besides its form, rounded up: a hash with its RLP prefix (33), and the prefixes of node and
+/// pair, 3 bytes each below 64 KiB. [`ChunkBuilder`] counts with it to stop early; [`chunk`] checks the exact length.
 const PAIR_OVERHEAD: usize = 40;
 
 /// A chunk as it is sent.

@@ -88,6 +88,7 @@ pub(super) fn follow(
             NodeStep::Goes(Child::Embedded(bytes), rest) => {
                 match parse_node(bytes).map_err(invalid)?.step(rest) {
                     NodeStep::Ends(value) => located.value(value),
+                    // An embedded node has no children, so the key has no value below it.
                     _ => WalkResult::Nothing,
                 }
             }

@@ -51,7 +51,8 @@ const ENOUGH_NODES: usize = 16;
 const MAX_TRIED: usize = 1024;
 /// Candidates that are pinged, and nodes that get a FIND_NODE, at one tick.
 const SENT_PER_TICK: usize = 8;
-/// Most nodes in our NEIGHBORS: as many as fit into 1,280 bytes, the packet size that every IPv6 network carries unfragmented.
+/// Most nodes in our NEIGHBORS: as many as fit into 1,280 bytes, the packet size that every IPv6 network carries unfragmented, if
+/// their addresses are IPv4 (at most 90 bytes for each node).
 const NEIGHBORS_SENT: usize = 12;
 
 /// Settings of the machine: its endpoint, its network and the allowed addresses.

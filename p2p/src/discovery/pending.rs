@@ -100,6 +100,7 @@ impl OpenQueries {
         let (is_pong, id) = match packet {
             Packet::Pong { message_id, .. } => (true, message_id),
             Packet::Neighbors { message_id, .. } => (false, message_id),
+            // PING and FIND_NODE are questions.
             _ => return false,
         };
         let alive = self.get(id, address, now_ms).is_some_and(|asked| asked.question.is_ping() == is_pong);

@@ -126,6 +126,7 @@ impl<'a> Extension<'a> {
         let bloom = rlp::fixed::<256>(reader.next_str(name)?, name)?.into();
         let base_event = match self.version {
             HeaderVersion::V2 => Some(reader.next_str("extension.baseEvent")?),
+            // Version 1 has no event, and version 0 no extension.
             _ => None,
         };
         let edges = match reader.is_empty() {

@@ -10,7 +10,7 @@ pub const SKELETON_STEP: u64 = 192;
 /// Most entries in a skeleton: twenty steps and the end.
 pub const MAX_SKELETON: usize = 21;
 
-/// Most blocks in a response with blocks: the 400 before a checkpoint, and the checkpoint itself.
+/// Most blocks in a response with blocks: the block whose state a snapshot server serves (its checkpoint), and the 400 before it.
 pub const MAX_BLOCKS: usize = 401;
 
 /// Most announced blocks in one message. The reference node announces the blocks of one import, which is mostly one.

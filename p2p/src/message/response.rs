@@ -68,7 +68,7 @@ pub struct SnapBlocks<'a> {
     pub difficulties: Items<'a>,
 }
 
-/// The checkpoint of a snapshot server.
+/// The checkpoint of a snapshot server: the block whose state it serves, no trusted block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapStatus<'a> {
     /// The blocks that end in the checkpoint.

@@ -98,7 +98,8 @@ impl Session {
         config: SessionConfig,
         now_ms: u64,
     ) -> Result<Self, RlpxError> {
-        Ok(Self::new(Connection::dial(key, remote, secrets)?, key, true, config, now_ms))
+        let initiator = true;
+        Ok(Self::new(Connection::dial(key, remote, secrets)?, key, initiator, config, now_ms))
     }
 
     /// A session with a node that has opened the connection.
@@ -108,7 +109,8 @@ impl Session {
         config: SessionConfig,
         now_ms: u64,
     ) -> Result<Self, RlpxError> {
-        Ok(Self::new(Connection::accept(key, secrets)?, key, false, config, now_ms))
+        let initiator = false;
+        Ok(Self::new(Connection::accept(key, secrets)?, key, initiator, config, now_ms))
     }
 
     fn new(

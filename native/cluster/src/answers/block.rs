@@ -85,7 +85,7 @@ fn to_json(part: &impl Serialize) -> Option<Box<RawValue>> {
     to_raw_value(part).ok()
 }
 
-/// An uncle as JSON. Its total difficulty is not known here, and its size is that of the header.
+/// An uncle as JSON. Its own uncles and its total difficulty are not known here (`None`), and its size is that of the header.
 fn uncle(header: &Header) -> Option<Box<RawValue>> {
     let size = block_len(header, [], []);
     to_json(&RpcBlock::uncle(&header.clone().seal(), None, None, Some(size)))

@@ -80,8 +80,8 @@ impl IndexSource {
             BlockPart::Uncle(index) => {
                 uncles.get(index).cloned().unwrap_or_else(|| RawValue::NULL.to_owned())
             }
-            // The number of uncles.
-            _ => to_raw_value(&format!("{:#x}", uncles.len()))?,
+            // Traces were returned above.
+            BlockPart::UncleCount | BlockPart::Traces => to_raw_value(&format!("{:#x}", uncles.len()))?,
         };
         Ok(Some((answer, Reservation::default())))
     }

@@ -38,6 +38,7 @@ impl QueryLimiter {
     /// At most `open` questions, `running` of which are answered at a time, each with this time limit. Set `slow_is_failure` for
     /// questions that a working database answers in far less time.
     pub(super) fn new(open: usize, running: usize, time_limit: Duration, slow_is_failure: bool) -> Self {
+        // `doubtful` is as high as `all`: no question here makes its caller doubtful.
         let callers = RequestPermits::new(PermitLimits { all: open, each: open.div_ceil(2), doubtful: open });
         let (open, running) = (Semaphore::new(open), Semaphore::new(running));
         Self { open, callers, running, time_limit, slow_is_failure, resumes: Mutex::new(None) }
@@ -70,6 +71,7 @@ impl QueryLimiter {
         match &answer {
             Err(NoAnswer::Slow(_)) if !self.slow_is_failure => {}
             Err(failure) if failure.is_outage() => self.pause(failure),
+            // Any other error too is an answer of a working database: it lacks the blocks, for instance.
             _ => self.resume(),
         }
         answer

@@ -33,7 +33,7 @@ const BRIEF_TIME: Duration = Duration::from_secs(1);
 const LONG_CONNECTIONS: usize = 4;
 /// Most questions about logs and traces that run or wait for a connection.
 const LONG_QUESTIONS: usize = 16;
-/// Longest time of a question about logs or traces, a third of the time that a message has.
+/// Longest time of a question about logs or traces, a third of the default time of a message (60 s).
 const LONG_TIME: Duration = Duration::from_secs(20);
 /// About how many checked blocks the cache will hold, by which it sizes its tables. A block is cached because a client asks
 /// for its body and its receipts one after the other.
@@ -41,14 +41,16 @@ const CACHE_BLOCKS: usize = 2_000;
 /// Most transactions for which the hash of their block is cached.
 const CACHE_TRANSACTIONS: usize = 32_768;
 
-/// How questions to an index ended, since the start.
+/// How questions to an index ended, since the start. Look-ups of transactions and uncles below the proven chain count only if they
+/// failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexCounts {
-    /// The index had the answer.
+    /// The index had the answer, or has no traces of a block below the proven chain.
     pub answered: u64,
     /// The index did not have it, so that a backend was asked.
     pub missed: u64,
-    /// The database failed, was slow, or was not asked because it had failed a moment ago.
+    /// There was an error: the database failed or was slow, was not asked (it had failed a moment ago, or too many questions were
+    /// open), or it could not answer a question about logs or traces, because it lacks blocks or is on another branch.
     pub failed: u64,
 }
 
@@ -108,6 +110,7 @@ impl IndexSource {
             network,
             readers: OnceCell::new(),
             chain: OnceLock::new(),
+            // A brief question that takes too long counts as a failure of the database (`true`), a long one does not (`false`).
             brief_limiter: QueryLimiter::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
             long_limiter: QueryLimiter::new(LONG_QUESTIONS, LONG_CONNECTIONS, LONG_TIME, false),
             blocks: Cache::with_weighter(CACHE_BLOCKS, cache_bytes, BlockWeight),

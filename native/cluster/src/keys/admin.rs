@@ -1,5 +1,5 @@
 //! Commands on the keys of a service on many machines, for `rootlight keys` and the admin page. A change is written to the
-//! database first, then announced to the store and the front ends.
+//! database first, then announced to the hot store and the front ends.
 
 use std::sync::Arc;
 use std::time::Duration;

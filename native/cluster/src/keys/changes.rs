@@ -1,6 +1,6 @@
 //! Keeps the cached keys of a front end up to date when keys change.
 //!
-//! Changes are announced over the store. Because an announcement can be lost, a front end also asks PostgreSQL for the
+//! Changes are announced over the hot store. Because an announcement can be lost, a front end also asks PostgreSQL for the
 //! changes after the last one that it has read, and the store for the revision of the last change, both twice a second.
 //!
 //! A replica that became the primary may lack the last changes. Its revision is then lower than the one that the front end
@@ -119,6 +119,7 @@ impl KeyChanges {
                         self.notify_listeners();
                     }
                 }
+                // Announcements were lost: the changes are read from PostgreSQL below.
                 Ok(Announcement::Gap) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return Ok(()),
             }
@@ -192,8 +193,9 @@ impl KeyChanges {
     /// Compares the revision of the store with that of PostgreSQL, for ever.
     pub(super) async fn compare(&self) {
         let mut last_reads = 0;
-        // The last revision of the store that was above `known`, and the number of reads when it was first seen.
-        let mut ahead = (NO_REVISION, 0);
+        // The last revision of the store that was above `known`, and the number of reads when it was first seen. `self.ahead` is set
+        // from it later.
+        let mut first_seen = (NO_REVISION, 0);
         loop {
             tokio::time::sleep(INTERVAL).await;
             let known = self.known.load(Ordering::Acquire);
@@ -202,12 +204,12 @@ impl KeyChanges {
             let was_read = std::mem::replace(&mut last_reads, reads) != reads;
             match key_copies::revision(&self.store).await {
                 Ok(Some(revision)) if revision > known => {
-                    if ahead.0 != revision {
-                        ahead = (revision, self.reads.load(Ordering::Acquire));
+                    if first_seen.0 != revision {
+                        first_seen = (revision, self.reads.load(Ordering::Acquire));
                     }
                     // Of two reads since then the second one began after the revision was seen. So the database does not have
                     // this revision (any more), and no warning follows when the database fails later.
-                    if reads >= ahead.1.saturating_add(2) {
+                    if reads >= first_seen.1.saturating_add(2) {
                         self.ahead.store(revision, Ordering::Release);
                     }
                     self.note_ahead(revision, was_read);

@@ -1,4 +1,4 @@
-//! The limits of a key at one front end while the store, which counts for all front ends, does not answer.
+//! The limits of a key at one front end while the hot store, which counts for all front ends, does not answer.
 
 use rootlight_limits::unix_time::DAY;
 use rootlight_server::keys::{Exceeded, Gcra, LimitStatus, day_of};

@@ -1,4 +1,4 @@
-//! Copies of keys in the store: their records, and the revision of the last change.
+//! Copies of keys in the hot store: their records, and the revision of the last change.
 //!
 //! A copy has the record that PostgreSQL has, and the revision of all keys at which the record was right. A copy is sealed
 //! ([`Seal`]), so that another program that can write to the store cannot make one. Such a program can put an older copy

@@ -1,4 +1,4 @@
-//! Asks the store whether messages of a key are within its limits: the script `take.lua` counts there for all front ends.
+//! Asks the hot store whether messages of a key are within its limits: the script `take.lua` counts there for all front ends.
 
 use std::sync::LazyLock;
 

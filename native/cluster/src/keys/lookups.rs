@@ -1,4 +1,4 @@
-//! Look-ups of keys that a front end has not cached: in the store, then in PostgreSQL.
+//! Look-ups of keys that a front end has not cached: in the hot store, then in PostgreSQL.
 //!
 //! Look-ups are collected: one statement asks for all ids that came up while the last one ran, and every id is asked for
 //! once however many requests wait for it. So the database gets one statement at a time from a front end, even if
@@ -65,9 +65,11 @@ pub(super) struct Lookups {
     pending: Mutex<PendingLookups>,
     /// Whether the database answered when it was asked last.
     database_answers: AtomicBool,
-    /// Notified when an id is added to `queue`, `missing` or `unchecked` of `pending`.
+    /// Notified when an id is added to `pending.queue`.
     queued: Notify,
+    /// Notified when an id is added to `pending.missing`.
     missing: Notify,
+    /// Notified when an id is added to `pending.unchecked`.
     unchecked: Notify,
 }
 

@@ -1,4 +1,4 @@
-//! The limits of one key at one front end. A message is admitted from a lease (a part of the limits that the store has given to
+//! The limits of one key at one front end. A message is admitted from a lease (a part of the limits that the hot store has given to
 //! this front end for a moment), by a question to the store that many messages share, or without the store.
 //!
 //! [`ClusterMeter`] asks nothing itself: `quotas.rs` sends its questions.
@@ -166,6 +166,7 @@ impl ClusterMeter {
             if self.limits.per_day.is_some() { requests.checked_sub(demand.requests)? } else { 0 };
         (*nanos, *requests) = (nanos_left, requests_left);
         self.use_rate.add(demand);
+        // There are counters whenever there is a lease: the same answer of the store sets both.
         let counters = self.counters?;
         // The store counts the whole lease as used; the rest of it is still available.
         let used = counters.used_at(now).saturating_sub(nanos_left);
@@ -321,7 +322,8 @@ impl UseRate {
         if self.messages * LEASE_SECONDS < LEASE_MESSAGES {
             return (0, 0);
         }
-        // A conversion from a floating-point number saturates.
+        // A lease takes at most a second of the rate, whatever was used; `take.lua` gives less. A conversion from a floating-point number
+        // saturates.
         (
             (self.nanos * LEASE_SECONDS).min(SECOND as f64) as u64,
             (self.requests * LEASE_SECONDS).ceil() as u64,

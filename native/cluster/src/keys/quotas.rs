@@ -1,4 +1,4 @@
-//! The counters of all keys at one front end: asks the store for the messages that their meters make wait, and tells the store
+//! The counters of all keys at one front end: asks the hot store for the messages that their meters make wait, and tells the store
 //! that this front end shares the limits.
 
 use std::sync::atomic::{AtomicU32, Ordering};

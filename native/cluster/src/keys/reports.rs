@@ -17,7 +17,7 @@ use super::search;
 /// Most days of a report.
 pub const MAX_DAYS: u32 = 400;
 
-/// Most front ends of a report, those that wrote usage last.
+/// The front ends that wrote usage within a day, with the seconds since then: at most 100, the last one first.
 const FRONT_ENDS: &str = "SELECT front_end, extract(epoch FROM now() - at)::bigint FROM service.flushes \
     WHERE at > now() - interval '1 day' ORDER BY at DESC LIMIT 100";
 

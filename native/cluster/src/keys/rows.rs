@@ -72,7 +72,7 @@ pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
 
 /// Keys that have changed.
 pub(super) struct Changed {
-    /// The changed keys whose rows can be read, in order.
+    /// The changed keys whose rows can be read, in the order of their revisions.
     pub(super) keys: Vec<VersionedKey>,
     /// The ids of all changed keys, those with damaged rows included.
     pub(super) ids: Vec<String>,

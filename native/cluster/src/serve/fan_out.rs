@@ -1,6 +1,6 @@
 //! Announces new blocks among front ends: one of them asks the backends for new blocks, and the others get the blocks from it.
 //!
-//! One of the front ends has the lead. It publishes each header that it has verified on a channel of the store, fetches the
+//! One of the front ends has the lead. It publishes each header that it has verified on a channel of the hot store, fetches the
 //! block's contents (transactions and receipts) once, and puts them into the store for a moment. The others check both as if a
 //! backend had sent them, so that logs and receipts of new blocks need no request of theirs. Messages are sealed ([`Seal`]), so
 //! that no other program can make a front end check useless data. A front end that gets no announcements asks the backends
@@ -175,6 +175,7 @@ impl FanOut {
                 [self.name.clone(), LEAD.as_millis().to_string(), u8::from(wants_lead).to_string()]
                     .map(String::into_bytes);
             let answer = self.store.script::<u8>(&script, &self.lead_key, &arguments).await;
+            // The script also answers 1 to a front end that does not want the lead, if no other one has it.
             let is_leader = matches!(answer, Ok(1)) && wants_lead;
             if self.is_leader.swap(is_leader, Ordering::Relaxed) != is_leader && is_leader {
                 info!("asking the backends for new blocks for all front ends");
@@ -269,6 +270,7 @@ impl FanOut {
                     match (*kind, B256::try_from(text)) {
                         (HEADERS, _) => self.take_headers(text).await,
                         (CONTENTS, Ok(block)) => self.clone().read_contents(block),
+                        // A message that a front end of another version has sealed.
                         _ => {}
                     }
                 }
@@ -326,6 +328,7 @@ impl FanOut {
                 match taken.await {
                     Ok(Some(Ok(()))) => drop(self.metrics.contents_taken.inc()),
                     Ok(Some(Err(error))) => debug!("contents of block {block}: {error}"),
+                    // No front end has sealed the value, or the task failed: messages ask the backends for the contents.
                     _ => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! Filters that all front ends share: between two polls a filter is in the store, and during a poll in the light client of the
+//! Filters that all front ends share: between two polls a filter is in the hot store, and during a poll in the light client of the
 //! front end that answers.
 //!
 //! A message takes the filters that it names, is answered, and gives them back. While a filter is taken, other messages that
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Most filters of one key, or of one address without a key.
 const MAX_OWN_FILTERS: usize = 256;
 /// Most bytes of the filters of one key, or of one address without a key. A filter of blocks or logs takes some 10 KiB for
-/// the blocks that it has seen.
+/// the blocks that it has seen, so about 100 such filters fit.
 const MAX_OWN_BYTES: usize = 1 << 20;
 /// All web pages of other origins at one address together may have a quarter of these filters and bytes, besides the whole for
 /// the programs at that address.

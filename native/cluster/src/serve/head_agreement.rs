@@ -1,4 +1,4 @@
-//! Decides which block a front end shows to messages, and whether it lets messages in, after each report to the store: `heads.rs`
+//! Decides which block a front end shows to messages, and whether it lets messages in, after each report to the hot store: `heads.rs`
 //! explains the agreement, sends the reports and applies the decisions. This part reads no clock and does no input or output,
 //! so that tests decide in which order and how late everything happens.
 //!
@@ -188,6 +188,7 @@ impl<C> Participant<C> {
             "behind" if before != self.shown => AgreementStep { entry: None, again: true },
             // The others wait for the report that no message is let in here.
             "behind" => self.shut(EntryRule::Behind),
+            // `wait` or `fresh`.
             _ => self.shut(EntryRule::Held),
         }
     }

@@ -1,5 +1,5 @@
 //! The agreement on the block that all front ends show: a client that asks one front end after another never sees the head go
-//! back. `heads.lua` is the store's side, `head_agreement.rs` decides what a front end does.
+//! back. `heads.lua` is the hot store's side, `head_agreement.rs` decides what a front end does.
 //!
 //! **The property.** If an answer was made on a block, then no answer to a message that came to any front end after that
 //! answer was sent is made on an earlier block. Each of two mechanisms gives this property without the other:

@@ -1,7 +1,7 @@
 -- Gives the lead to one of the front ends for a while: the one that asks the backends for new blocks and tells the others.
 -- KEYS[1] the name of the front end that has the lead
 -- ARGV    1 name of the front end that asks, 2 for how long, in milliseconds, 3 whether it wants the lead (1 or 0)
--- returns 1 if it has the lead, else 0
+-- returns 0 if another front end has the lead; 1 if the front end that asks has it, or none has it
 local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 if holder and (left < 0 or left > tonumber(ARGV[2])) then

@@ -1,6 +1,6 @@
 //! Makes messages wait for blocks that other front ends may show already.
 //!
-//! A front end that cannot reach the store shows its own newest block. A client that has seen a block at one front end and asks
+//! A front end that cannot reach the hot store shows its own newest block. A client that has seen a block at one front end and asks
 //! another one about the block's number could get the answer that there is no such block, or only the logs of the blocks before it.
 //! So a message that names one of the next blocks waits for that block for a moment: at a front end that cannot reach the store,
 //! and at those that miss another front end.

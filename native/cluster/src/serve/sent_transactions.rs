@@ -1,4 +1,4 @@
-//! The transactions that callers have sent through any of the front ends, in the order of a stream in the store. Filters and
+//! The transactions that callers have sent through any of the front ends, in the order of a stream in the hot store. Filters and
 //! subscriptions of pending transactions report them at every front end.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The configuration of the store: its addresses, the prefix of its keys, and limits of time and number.
+//! The configuration of the hot store: its addresses, the prefix of its keys, and limits of time and number.
 
 use std::fmt;
 use std::time::Duration;

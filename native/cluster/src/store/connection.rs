@@ -1,4 +1,4 @@
-//! Connections to the store: to one server that takes writes, or to a cluster.
+//! Connections to the hot store: to one server that takes writes, or to a cluster.
 
 use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::cluster::ClusterClient;

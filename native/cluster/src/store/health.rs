@@ -1,4 +1,4 @@
-//! Notes which parts of the store answer, and holds commands back from parts that fail.
+//! Notes which parts of the hot store answer, and holds commands back from parts that fail.
 //!
 //! A cluster divides its keys by 16,384 slots, and each server has a range of them. When one server fails, the others
 //! still answer, so failures are noted by range of slots. A part of the store is such a range here, whatever the ranges of

@@ -1,4 +1,4 @@
-//! [`HotStore`]: commands and scripts on the store, announcements, and the task that reconnects.
+//! [`HotStore`]: commands and scripts on the hot store, announcements, and the task that reconnects.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -33,8 +33,9 @@ const RETRY: &str = "return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
 /// keys and filters.
 const MAX_USED_PERCENT: u8 = 50;
 
-/// The hot store: data that front ends share, in Redis or Valkey. Every function returns within [`StoreLimits::command`], with an
-/// error if the store has not answered by then.
+/// The hot store: data that front ends share, in Redis or Valkey. Each command that a function sends takes at most
+/// [`StoreLimits::command`], and is an error if the store has not answered by then. Most functions send one command; a script that the
+/// server does not have yet takes two.
 ///
 /// Names of keys and channels are given without the prefix of [`StoreConfig`]. Dropping the last handle ends the
 /// connections.

@@ -1,4 +1,4 @@
-//! Metrics of the store.
+//! Metrics of the hot store.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;

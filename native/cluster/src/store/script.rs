@@ -1,4 +1,4 @@
-//! Scripts in Lua that the store runs, each as one step: no other command runs in between.
+//! Scripts in Lua that the hot store runs, each as one step: no other command runs in between.
 
 /// Code before each script; [`TAIL`] follows it.
 const HEAD: &str = "local function run()\n";

@@ -76,6 +76,7 @@ impl CacheableRequest {
         let block = match block_pointer(call.row?)? {
             BlockPointer::Number(at) => match params.block(at).ok()? {
                 BlockParam::Number(number, _) => AnswerBlock::Number(number?),
+                // A tag names another block later. Requests with a block hash here (EIP-1898) are left to the light client.
                 _ => return None,
             },
             BlockPointer::Hash => AnswerBlock::Hash(params.hash(0, "block hash").ok()?),
@@ -98,6 +99,7 @@ impl CacheableRequest {
             AnswerBlock::Hash(hash) => BlockRef { number: chain.by_hash(&hash)?.number, hash },
             AnswerBlock::Response => match response.effect? {
                 Effect::About(block) => block,
+                // Other effects change filters, subscriptions or the pool, so their responses name no block.
                 _ => return None,
             },
         };

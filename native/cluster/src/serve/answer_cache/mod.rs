@@ -1,4 +1,4 @@
-//! The cache of answers that cannot change any more: in memory, and in the store for all front ends.
+//! The cache of answers that cannot change any more: in memory, and in the hot store for all front ends.
 //!
 //! An answer is cached when it is verified and the block that it is about is final. It is used only while that block is on the
 //! chain that messages see, so that no reorganisation, however deep, brings back an answer of another branch. Answers with

@@ -17,7 +17,7 @@ const VERSION: u8 = 3;
 #[error("not a filter, or one of another version")]
 pub(super) struct CarriedError;
 
-/// An [`ExportedFilter`] as it is encoded (postcard). The order of the fields is the encoding.
+/// An [`ExportedFilter`], whose fields explain these, as it is encoded (postcard). The order of the fields is the encoding.
 #[derive(Serialize, Deserialize)]
 struct Carried {
     version: u8,
@@ -61,7 +61,7 @@ struct CarriedLog {
     transaction_index: u64,
 }
 
-/// The bytes of a filter; `None` if it is a subscription's, such as that of new heads.
+/// The bytes of a filter; `None` if it is a subscription's, such as that of new heads. Encoding itself does not fail.
 pub(super) fn to_bytes(filter: ExportedFilter) -> Option<Vec<u8>> {
     let carried = Carried {
         version: VERSION,
