@@ -53,6 +53,7 @@ impl Database {
         let encrypted = match config.get_ssl_mode() {
             SslMode::Disable => false,
             SslMode::Prefer => !config.get_hosts().iter().all(is_local),
+            // `Require`; the library may add stricter modes.
             _ => true,
         };
         config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });

@@ -84,7 +84,7 @@ async fn headers(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> 
     Ok(())
 }
 
-/// Length in bytes of a number as it is hashed: a transaction may have leading zeros.
+/// Length in bytes of a number as it is hashed: a transaction may have leading zeros, but is far shorter than 2^31 bytes.
 fn raw_len(number: &RawUint) -> i32 {
     i32::try_from(number.len()).unwrap_or(i32::MAX)
 }

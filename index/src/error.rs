@@ -94,6 +94,7 @@ impl IndexError {
                 None => error.is_closed() || std::error::Error::source(error).is_some_and(is_io),
             },
             Self::Pool(_) | Self::NoneFree | Self::Silent(_) => true,
+            // The same operation would fail again: the program, the schema, the data or the question must change first.
             _ => false,
         }
     }

@@ -39,6 +39,7 @@ pub(crate) async fn write_continuing(
 fn continuing(blocks: &[SourceBlock], from: u64, next: u64, end: u64) -> &[SourceBlock] {
     let offset = |number: u64| number.checked_sub(from).and_then(|at| usize::try_from(at).ok());
     let (Some(start), Some(stop)) = (offset(next), offset(end)) else { return &[] };
+    // In range: a partition has traces of loaded blocks only, and a reorganisation has removed those of the replaced blocks.
     let rest = blocks.get(start..stop.min(blocks.len())).unwrap_or_default();
     let count = rest.iter().take_while(|block| block.traces.is_some()).count();
     rest.get(..count).unwrap_or_default()

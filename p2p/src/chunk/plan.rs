@@ -74,6 +74,7 @@ pub(super) fn windows(wishes: &mut [Wish]) -> Vec<ChunkWindow> {
 
 /// The window that has all wishes of a group in its middle, moved as far as needed to lie inside their ranges.
 fn window(group: &[Wish]) -> ChunkWindow {
+    // A group has at least one wish, so none of the zeros is used.
     let low = group.iter().map(|wish| wish.core.low).min().unwrap_or(0);
     let high = group.iter().map(|wish| wish.core.high).max().unwrap_or(0);
     let centred = low.saturating_sub(SPAN.saturating_sub(high.saturating_sub(low)) / 2);

@@ -180,6 +180,7 @@ impl SoughtKey {
             Some(Ok((WalkResult::Nothing, _))) => return self.settle(KeyAnswer::Absent),
             Some(Err(_)) => return self.settle(KeyAnswer::Unreachable),
             Some(Ok((WalkResult::Gap { at, range, bits }, _))) => (Some(at), range, bits),
+            // The root is not in the store. Without a size the first chunk is that from offset 0, which shows the root.
             None => (None, OffsetRange { low: 0, high: size.unwrap_or(0) }, COMMON_BITS),
         };
         if self.probes >= MAX_PROBES {

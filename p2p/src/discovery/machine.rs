@@ -191,6 +191,7 @@ impl Discovery {
             Some(network_id) if network_id != self.config.network_id => {
                 return Err(Ignored::Network(network_id));
             }
+            // Our network, or none is stated, which the reference accepts.
             _ => {}
         }
         match &datagram.packet {

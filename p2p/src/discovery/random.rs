@@ -26,7 +26,7 @@ impl Random {
         state.finalize()
     }
 
-    /// A random message id.
+    /// A random message id: the first 16 of the 32 bytes.
     pub(super) fn message_id(&mut self) -> MessageId {
         MessageId::from_random(*self.word().0.first_chunk().unwrap_or(&[0; 16]))
     }

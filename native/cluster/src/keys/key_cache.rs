@@ -14,7 +14,7 @@ use super::rows::VersionedKey;
 /// Most ids that are cached as absent or refused.
 const MAX_ABSENT: usize = 100_000;
 
-/// How long an id is cached as absent or refused.
+/// How long an id is cached as absent or refused. A new key is not announced, so a front end may call it absent for so long.
 const ABSENT_TIME: Duration = Duration::from_secs(5);
 
 /// About how many keys the cache will hold, by which it sizes its tables.

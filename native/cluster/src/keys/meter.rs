@@ -187,6 +187,7 @@ impl ClusterMeter {
             Verdict::Day if demand.requests >= refused.demand.requests => {
                 Some(self.limits.too_many(counters.count, counters.unix))
             }
+            // A message that demands less than the refused one may fit: the store is asked.
             _ => None,
         }
     }

@@ -26,8 +26,8 @@ const CENSUS_INTERVAL: Duration = Duration::from_secs(2);
 /// any more still take their shares of the limits.
 const HIGHER_COUNT_TIME: Duration = Duration::from_secs(60);
 
-/// Notes a front end with the time of the store, removes front ends that were noted more than 10 seconds ago or in the future
-/// (the store's clock was set back), and counts the rest.
+/// Notes a front end with the time of the store, removes front ends that were noted more than 10 seconds (five intervals) ago
+/// or in the future (the store's clock was set back), and counts the rest.
 static CENSUS: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local now = tonumber(redis.call('TIME')[1])

@@ -148,6 +148,7 @@ fn with_usage(condition: &str, today: u64) -> String {
 fn read_used(row: &Row, today: u64) -> Result<(KeyRecord, KeyUsage), ClusterKeyError> {
     let record = read_key(row)?.record;
     let damaged = |_| ClusterKeyError::Damaged { what: "the usage", id: record.id.clone() };
+    // `None` if the key has no requests yet.
     let classes: Option<&str> = row.try_get(12)?;
     let classes: BTreeMap<String, u64> =
         classes.map(serde_json::from_str).transpose().map_err(damaged)?.unwrap_or_default();

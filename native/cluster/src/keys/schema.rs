@@ -28,6 +28,7 @@ fn runner() -> refinery::Runner {
 
 /// The newest version of this program.
 fn known_version() -> u32 {
+    // There is at least one migration, and versions are small, so this is never 0.
     let versions = runner().get_migrations().iter().map(refinery::Migration::version).max();
     versions.and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
 }

@@ -28,7 +28,8 @@ const NO_KEY: u32 = 0;
 /// [`NO_KEY`] as the database's type.
 const NO_KEY_INTEGER: i32 = 0;
 
-/// Forgets front ends that have written no usage for 7 days.
+/// Forgets front ends that have written no usage for 7 days. Their names are random for each start, so no front end that has stopped
+/// comes back under its name.
 const FORGET: &str = "DELETE FROM service.flushes WHERE at < now() - interval '7 days'";
 
 /// Notes the number of a chunk, unless it or a higher one was noted before.

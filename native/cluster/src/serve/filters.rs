@@ -169,6 +169,7 @@ impl SharedFilters {
                 }
                 "busy" if Instant::now() < until => tokio::time::sleep(PAUSE).await,
                 "busy" => return Err(FilterError::Busy),
+                // `none`.
                 _ => return Ok(None),
             }
         }
@@ -207,6 +208,7 @@ impl SharedFilters {
             let value = exported_bytes(light, *id).map(|bytes| self.sealed(&key, filter.stream_id, &bytes));
             filter.bytes = value.as_ref().map_or(0, Vec::len);
             let kind = ("taken", filter.last_moment(until));
+            // The script removes a filter whose value is empty.
             let put = self.put((&key, &taken.name, kind), value.unwrap_or_default(), until).await;
             outcome = outcome.and(put);
         }

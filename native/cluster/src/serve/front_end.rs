@@ -152,6 +152,7 @@ impl FrontEnd {
             Err(error) => return refused(id, &error),
         };
         let answer = self.light.answer_message(caller, message).await;
+        // The light client always makes a reply, and never answers in pieces.
         let effects = answer.reply.as_ref().map(MessageEffects::of).unwrap_or_default();
         let given_back = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &effects.filters, (&name, owner)).await;
@@ -204,6 +205,7 @@ fn refused_in(mut answer: ReservedReply, error: &FilterError) -> ReservedReply {
 const fn code(error: &FilterError) -> i32 {
     match error {
         FilterError::TooMany | FilterError::TooLarge(_) => LIMIT_EXCEEDED,
+        // The store, another message or a lack of time or memory is the cause: the same message may succeed later.
         _ => RESOURCE_UNAVAILABLE,
     }
 }

@@ -127,6 +127,7 @@ impl AnswerCache {
                 return ReservedReply { reserved, ..ReservedReply::of(reply) };
             }
         }
+        // Nothing is cached, or the budget of answers has no bytes for it: the light client answers, or states that limit as an error.
         let answer = light.answer_message(caller, message).await;
         if let Some([response]) = answer.reply.as_ref().map(Reply::responses) {
             self.insert(light, &request, response, answer.fetched);
