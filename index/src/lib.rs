@@ -43,7 +43,7 @@ mod trace;
 mod trace_rows;
 mod traced;
 mod traces;
-// Tests may panic.
+// Helpers for the tests of this crate and of `native/cli`, which may panic.
 #[cfg(feature = "testkit")]
 #[allow(clippy::expect_used, clippy::arithmetic_side_effects)]
 pub mod testkit;

@@ -1,4 +1,5 @@
-//! Rootstock's networks as peers know them: the number of each, its port, and the first nodes to connect to.
+//! Rootstock's networks as peers know them: the number of each, its port, and the first nodes to connect to. The nodes are those of
+//! November 2026.
 
 use alloy_primitives::U256;
 use rootlight::consensus::Network;

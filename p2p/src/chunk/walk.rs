@@ -117,7 +117,7 @@ struct LocatedNode<'a> {
 }
 
 impl LocatedNode<'_> {
-    /// Size of a child's subtree; 0 if the child is absent or embedded, `None` if it is not known.
+    /// Size of the subtree of the right or the left child; 0 if the child is absent or embedded, `None` if it is not known.
     fn child_total(&self, right: bool) -> Option<u64> {
         match child_hash(if right { self.node.right } else { self.node.left }) {
             Some(hash) => total(self.store, hash),

@@ -33,6 +33,7 @@ pub(crate) fn recover(hash: &B256, bytes: &[u8; SIGNATURE_BYTES]) -> Option<Node
     let signature = Signature::from_slice(parts).ok()?;
     // The library accepts only an s in the lower half. A high s is replaced by its negative, which belongs to the point with the other y.
     let (signature, odd) = signature.normalize_s().map_or((signature, odd), |low| (low, !odd));
+    // `false`: x of R is below the order, as in `sign`.
     let id = RecoveryId::new(odd, false);
     let key = VerifyingKey::recover_from_prehash(hash.as_slice(), &signature, id).ok()?;
     NodeId::of(&PublicKey::from(key)).ok()
