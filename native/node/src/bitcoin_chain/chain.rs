@@ -18,7 +18,7 @@ use super::coinbase::BlockCoinbase;
 /// dropped to bound memory.
 pub const KEPT_COINBASES: u32 = 2_016;
 
-/// Most blocks of the chain, which take 120 MB. The chain does not grow beyond that.
+/// Most blocks of the chain. Their headers and hashes take 126 MB (120 bytes each), and the chain does not grow beyond that.
 const MAX_BLOCKS: usize = 1 << 20;
 
 /// Target of all blocks, in Bitcoin's compact form: about half of all hashes meet it.
@@ -35,7 +35,8 @@ const GENESIS_NONCE: u32 = 2;
 /// Number of newest blocks whose median time is below the time of the next block, by Bitcoin's rules.
 const MEDIAN_OF: usize = 11;
 
-/// Seconds by which the time of a Bitcoin header may differ from that of the Rootstock block that it mines (RSKIP-179).
+/// Exclusive bound, in seconds, of the difference between the time of a Bitcoin header and that of the Rootstock block that it
+/// mines (RSKIP-179).
 const TIME_BOUND: u32 = 300;
 
 /// Most nonces that are tried for one block. Three are needed on average, because Rootstock's least difficulty is 3.
@@ -86,8 +87,8 @@ struct OpenChange {
 struct Block {
     header: [u8; HEADER_LEN],
     hash: B256,
-    /// `None` for a block below the newest [`KEPT_COINBASES`].
-    coinbase: Option<BlockCoinbase>,
+    /// `None` for a block below the newest [`KEPT_COINBASES`]. In a box, because most blocks have none.
+    coinbase: Option<Box<BlockCoinbase>>,
 }
 
 impl RegtestChain {
@@ -98,7 +99,7 @@ impl RegtestChain {
         let mut header = header_of(GENESIS_VERSION, &B256::ZERO, &coinbase.root(), GENESIS_TIME);
         header[76..].copy_from_slice(&GENESIS_NONCE.to_le_bytes());
         let hash = BitcoinHeader::from(&header).hash();
-        let block = Block { header, hash, coinbase: Some(coinbase) };
+        let block = Block { header, hash, coinbase: Some(Box::new(coinbase)) };
         let blocks = Blocks {
             blocks: vec![block],
             pending: None,
@@ -125,19 +126,21 @@ impl RegtestChain {
 
     /// The coinbase of the block at a height; `None` if there is no such block, or if it is older than those that are kept.
     pub fn coinbase(&self, height: u32) -> Option<BlockCoinbase> {
-        self.lock().shown().nth(height as usize)?.coinbase.clone()
+        self.lock().shown().nth(height as usize)?.coinbase.as_deref().cloned()
     }
 
     /// The coinbase with this hash, in internal byte order, of the blocks whose coinbases are kept.
     pub(super) fn transaction(&self, hash: &B256) -> Option<BlockCoinbase> {
         let blocks = self.lock();
-        let mut kept = blocks.shown().rev().map_while(|block| block.coinbase.as_ref());
+        let mut kept = blocks.shown().rev().map_while(|block| block.coinbase.as_deref());
         kept.find(|coinbase| coinbase.hash == *hash).cloned()
     }
 
     /// The median time of the block at a height and those below it; the next block's time must be later.
     pub(super) fn median_time(&self, height: u32) -> u32 {
-        self.lock().median_time(height as usize)
+        let (end, blocks) = (height as usize + 1, self.lock());
+        let shown = blocks.shown().take(end);
+        median_time(shown.skip(end.saturating_sub(MEDIAN_OF)))
     }
 
     /// A receiver that is notified when the newest block changes.
@@ -172,14 +175,9 @@ impl Blocks {
         tip_of(self.blocks.iter())
     }
 
-    /// The median of the times of [`MEDIAN_OF`] blocks: of a height and those below it.
-    fn median_time(&self, height: usize) -> u32 {
-        let end = self.blocks.len().min(height + 1);
-        let recent = &self.blocks[end.saturating_sub(MEDIAN_OF)..end];
-        let mut times: Vec<u32> =
-            recent.iter().map(|block| BitcoinHeader::from(&block.header).time()).collect();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied().unwrap_or_default()
+    /// The median time of the newest [`MEDIAN_OF`] blocks, those of changes in progress included.
+    fn newest_median(&self) -> u32 {
+        median_time(self.blocks.iter().rev().take(MEDIAN_OF))
     }
 
     /// A new block on the newest one, whose nonce is not searched yet.
@@ -198,7 +196,7 @@ impl Blocks {
 
     fn push(&mut self, header: [u8; HEADER_LEN], coinbase: BlockCoinbase) {
         let hash = BitcoinHeader::from(&header).hash();
-        self.blocks.push(Block { header, hash, coinbase: Some(coinbase) });
+        self.blocks.push(Block { header, hash, coinbase: Some(Box::new(coinbase)) });
     }
 
     /// Resets what belongs to the newest block, after another block has become the newest.
@@ -220,7 +218,7 @@ impl Blocks {
     /// Mines blocks after the newest one.
     fn extend(&mut self, commitments: &[Option<B256>], time: u32) -> Result<(), String> {
         for commitment in commitments {
-            let median = self.median_time(self.blocks.len() - 1);
+            let median = self.newest_median();
             let time =
                 time.max(median.checked_add(1).ok_or("the chain's time is the last one of Bitcoin's")?);
             let (work, coinbase) = self.template(time, commitment.as_ref());
@@ -267,7 +265,7 @@ impl Blocks {
 }
 
 impl Blocks {
-    /// Stores replaced blocks, of heights from `from` on, in each open change before whose begin they were in the chain.
+    /// Stores removed blocks, of heights from `from` on, in each open change that began after they had joined the chain.
     fn keep_replaced(&mut self, from: usize, removed: &[Block]) {
         for change in self.open_changes.iter_mut().filter(|change| from < change.base) {
             let removed = removed.iter().take(change.base - from);
@@ -280,7 +278,8 @@ impl Blocks {
 impl ServedBitcoin for RegtestChain {
     fn served_headers(&self, from: u32, count: u32) -> String {
         let headers = self.headers(from, count.min(MAX_SERVED_HEADERS) as usize);
-        encode_packed_headers(0, self.tip().height, &pack_headers(headers))
+        let lowest = 0;
+        encode_packed_headers(lowest, self.tip().height, &pack_headers(headers))
     }
 
     fn served_coinbases(&self, from: u32, count: u32) -> String {
@@ -295,7 +294,7 @@ impl BitcoinSide for RegtestChain {
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
         let mut blocks = self.lock();
         let time = u32::try_from(time).unwrap_or(u32::MAX);
-        let earliest = blocks.median_time(blocks.blocks.len() - 1).saturating_add(1);
+        let earliest = blocks.newest_median().saturating_add(1);
         // Bitcoin's rule moves the time, unless it then breaks RSKIP-179: such a header mines the Rootstock block, and becomes no
         // Bitcoin block.
         let time = if earliest > time && earliest - time < TIME_BOUND { earliest } else { time };
@@ -311,8 +310,7 @@ impl BitcoinSide for RegtestChain {
             return;
         }
         let header = BitcoinHeader::from(&work.header);
-        let is_valid = header.previous() == blocks.tip().hash
-            && header.time() > blocks.median_time(blocks.blocks.len() - 1);
+        let is_valid = header.previous() == blocks.tip().hash && header.time() > blocks.newest_median();
         let coinbase = blocks.pending.take().filter(|coinbase| coinbase.transaction == work.coinbase);
         if let (true, Some(coinbase)) = (is_valid, coinbase) {
             blocks.push(work.header, coinbase);
@@ -366,6 +364,13 @@ impl BitcoinSide for RegtestChain {
 fn tip_of<'a>(mut blocks: impl DoubleEndedIterator<Item = &'a Block>) -> BitcoinTip {
     let hash = blocks.next_back().map_or(B256::ZERO, |block| block.hash);
     BitcoinTip { height: u32::try_from(blocks.count()).unwrap_or(u32::MAX), hash }
+}
+
+/// The median of the times of blocks; 0 without blocks.
+fn median_time<'a>(blocks: impl Iterator<Item = &'a Block>) -> u32 {
+    let mut times: Vec<u32> = blocks.map(|block| BitcoinHeader::from(&block.header).time()).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 /// A header whose nonce is 0.
@@ -459,8 +464,7 @@ mod tests {
 
     /// Merge-mines headers, each a second later than the one before.
     fn merge_mine(chain: &RegtestChain, count: u32) {
-        let newest = chain.lock().blocks.len();
-        let first = chain.lock().median_time(newest) + 1_000;
+        let first = chain.lock().newest_median() + 1_000;
         for time in (first..).take(count as usize) {
             let work = chain.next(&B256::ZERO, u64::from(time)).solved(U256::from(3), ATTEMPTS);
             chain.add_merge_mined(&work.unwrap());
@@ -487,6 +491,26 @@ mod tests {
         assert_eq!((chain.coinbase(0), chain.coinbase(4)), (None, None));
         assert!(chain.coinbase(5).is_some());
         check(&chain);
+    }
+
+    #[test]
+    fn a_hidden_change_leaves_the_median_time_of_shown_blocks() {
+        let chain = RegtestChain::new(1);
+        chain.mine(&blocks(10, None)).unwrap();
+        let medians = || [0, 5, 10].map(|height| chain.median_time(height));
+        let before = medians();
+        assert_eq!(before[0], GENESIS_TIME);
+        chain.begin(false);
+        let later = BitcoinBlocks { time: u64::from(GENESIS_TIME) + 5_000, ..blocks(20, Some(2)) };
+        chain.mine(&later).unwrap();
+        assert_eq!(medians(), before);
+        chain.end(true);
+        assert_ne!(medians(), before);
+    }
+
+    #[test]
+    fn the_blocks_take_as_much_memory_as_their_limit_says() {
+        assert!(size_of::<Block>() * MAX_BLOCKS < 126_000_000, "{}", size_of::<Block>());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use rootlight::consensus::bitcoin::{
 };
 use rootlight::types::MERGED_MINING_TAG;
 
-/// The coinbase of block 0, which all of Bitcoin's networks have.
+/// The coinbase of block 0, which Bitcoin's main network, testnet3, signet and regtest share.
 const GENESIS: &[u8] = &hex!(
     "01000000010000000000000000000000000000000000000000000000000000000000000000ffffffff4d04ffff001d01044554686520"
     "54696d65732030332f4a616e2f32303039204368616e63656c6c6f72206f6e206272696e6b206f66207365636f6e64206261696c6f"
@@ -19,11 +19,12 @@ const INPUT: &[u8] = b"\x02\0\0\0\x01\
 \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff";
 /// The end of the script.
 const NAME: &[u8] = b"/rootlight/";
-/// The output that pays 50 coins to anyone.
+/// The output that pays 50 coins to anyone: the reward of the first blocks, never halved here. No reader checks the amount.
 const REWARD: &[u8] = &[0x00, 0xf2, 0x05, 0x2a, 0x01, 0, 0, 0, 1, 0x51];
 /// The front of the output that commits to a block: no value, OP_RETURN, and the push of tag and hash.
 const COMMITMENT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0x2b, 0x6a, 0x29];
-/// Levels of the Merkle trees: the blocks have 4,096 transactions, as many as those of the main network.
+/// Length of the Merkle branch of a coinbase: that of a block of 4,096 transactions, as many as those of the main network. A
+/// block here has its coinbase only, so the siblings are made up.
 const LEVELS: u8 = 12;
 
 /// The coinbase of a block, and how its Merkle root covers it.
@@ -63,7 +64,7 @@ impl BlockCoinbase {
         }
         // The lock time.
         transaction.extend([0; 4]);
-        // The block has no other transactions, so the siblings are made up.
+        // Made-up siblings, which differ in each coinbase and level.
         let sibling = |level: u8| double_sha256(&[&[level][..], &number.to_be_bytes()].concat());
         Self { hash: double_sha256(&transaction), transaction, branch: (0..LEVELS).map(sibling).collect() }
     }
@@ -75,6 +76,7 @@ impl BlockCoinbase {
 
     /// The proof that the block at a height has this coinbase, in few bytes.
     pub(super) fn proof(&self, height: u32) -> CoinbaseProofBuf {
+        // A proof states its branch in display order, the reverse of the internal one.
         let branch: Vec<u8> = self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
         CoinbaseProof { coinbase: CoinbaseBytes::Whole(&self.transaction), branch: &branch }.shortened(height)
     }
