@@ -71,10 +71,10 @@ pub enum IndexError {
     NotCovered { from: u64, to: u64 },
     /// A reader asks about traces that are not loaded.
     #[error("the index has no complete traces of blocks {from} to {to}")]
-    NotTraced { from: u64, to: u64 },
+    TracesNotLoaded { from: u64, to: u64 },
     /// A reader asks about traces that were too long to be stored.
     #[error("the traces of block {number} are too long to be in the index")]
-    Untraced { number: u64 },
+    TracesTooLong { number: u64 },
     #[error("traces of block {number} are of another branch than the index")]
     OtherBranch { number: u64 },
     /// A row does not have the form that the loader writes.

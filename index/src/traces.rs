@@ -86,7 +86,7 @@ impl IndexReader {
     /// The traces of a block or transaction, and the block; `None` if the index does not have them.
     ///
     /// # Errors
-    /// [`IndexError::Untraced`], [`IndexError::Damaged`] and those of the database.
+    /// [`IndexError::TracesTooLong`], [`IndexError::Damaged`] and those of the database.
     pub async fn traces_of(
         &self,
         which: Traced,
@@ -106,7 +106,7 @@ impl IndexReader {
             let row = question.query_one(sql, &[&int8(number)]).await?;
             let fields = RowFields::of(&row)?;
             if fields.get("untraced")? {
-                return Err(IndexError::Untraced { number });
+                return Err(IndexError::TracesTooLong { number });
             }
             let block = BlockRef { number, hash: fields.hash("hash")? };
             let sql = format!(
@@ -125,13 +125,13 @@ impl IndexReader {
     /// The traces of the transactions that a filter selects, in the order of the chain.
     ///
     /// # Errors
-    /// [`IndexError::NotTraced`], [`IndexError::Untraced`], [`IndexError::Damaged`] and those of the database.
+    /// [`IndexError::TracesNotLoaded`], [`IndexError::TracesTooLong`], [`IndexError::Damaged`] and those of the database.
     pub async fn traces(&self, filter: &TraceFilter, range: &TraceRange) -> Result<FoundTraces, IndexError> {
         self.ask(async |question| {
             let TraceRange { from, to, least, after, count, bytes } = *range;
             let runs = traced(&ranges(&**question).await?);
             let run = runs.into_iter().find(|(first, end)| *first <= from && from.max(least) <= *end);
-            let Some((_, end)) = run else { return Err(IndexError::NotTraced { from, to: least.max(from) }) };
+            let Some((_, end)) = run else { return Err(IndexError::TracesNotLoaded { from, to: least.max(from) }) };
             let last = to.min(end);
             let most = after.saturating_add(count);
             let mut found = Collected { to_skip: after, wanted: count, bytes_left: bytes, traces: Vec::new() };
@@ -193,7 +193,7 @@ async fn check_untraced(
          JOIN rootlight.transactions x ON x.block_number = u.block_number WHERE {condition} LIMIT 1"
     );
     match question.query_opt(&sql, parameters).await? {
-        Some(row) => Err(IndexError::Untraced { number: RowFields::of(&row)?.number }),
+        Some(row) => Err(IndexError::TracesTooLong { number: RowFields::of(&row)?.number }),
         None => Ok(()),
     }
 }

@@ -191,7 +191,7 @@ async fn a_range_without_traces_has_no_answer() {
     assert_eq!(traces.len() as i64, traces_before(100));
     for (from, to) in [(0, 100), (100, 110), (120, 150), (160, 170)] {
         let refused = reader.traces(&any, &whole(from, to)).await.unwrap_err();
-        assert!(matches!(refused, IndexError::NotTraced { .. }), "{refused}");
+        assert!(matches!(refused, IndexError::TracesNotLoaded { .. }), "{refused}");
     }
     // Blocks of another branch, or that do not follow, get no traces.
     let other = writer.append_traces(100, &traced(chain(1, 100, 110, hash(&blocks[99])))).await;
@@ -227,9 +227,9 @@ async fn too_long_traces_of_a_block_are_named() {
     let any = TraceFilter::default();
     assert!(reader.traces(&any, &whole(0, 11)).await.is_ok());
     let refused = reader.traces(&any, &whole(0, 12)).await.unwrap_err();
-    assert!(matches!(refused, IndexError::Untraced { number: 12 }), "{refused}");
+    assert!(matches!(refused, IndexError::TracesTooLong { number: 12 }), "{refused}");
     let refused = reader.traces_of(Traced::Number(12)).await.unwrap_err();
-    assert!(matches!(refused, IndexError::Untraced { number: 12 }), "{refused}");
+    assert!(matches!(refused, IndexError::TracesTooLong { number: 12 }), "{refused}");
     let others = TraceFilter { recipients: vec![Address::repeat_byte(7)], ..any.clone() };
     assert!(reader.traces(&others, &whole(0, 20)).await.is_ok());
     // A reorganisation removes the mark.

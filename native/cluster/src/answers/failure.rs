@@ -45,8 +45,8 @@ const fn is_about_contents(error: &IndexError) -> bool {
     matches!(
         error,
         IndexError::NotCovered { .. }
-            | IndexError::NotTraced { .. }
-            | IndexError::Untraced { .. }
+            | IndexError::TracesNotLoaded { .. }
+            | IndexError::TracesTooLong { .. }
             | IndexError::Damaged { .. }
     )
 }
