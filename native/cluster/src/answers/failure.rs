@@ -23,7 +23,7 @@ pub enum NoAnswer {
     NoChain,
     #[error("a check was interrupted: {0}")]
     Interrupted(String),
-    /// A log or trace cannot be written as JSON, which is a defect.
+    /// A log or trace could not be written as JSON, which is a defect.
     #[error("an answer cannot be written: {0}")]
     Written(#[from] serde_json::Error),
     /// The index refused, or its database failed.
@@ -31,7 +31,7 @@ pub enum NoAnswer {
     Index(#[from] IndexError),
 }
 
-/// The text for callers, who need not know about the database.
+/// The text for callers. Of a failure of the database it tells no details, which are the operator's.
 fn caller_text(error: &IndexError) -> String {
     match error {
         error if is_about_contents(error) => error.to_string(),
@@ -52,10 +52,10 @@ const fn is_about_contents(error: &IndexError) -> bool {
 }
 
 impl NoAnswer {
-    /// Whether the database is the cause, so that it gets no questions for a while.
+    /// Whether the database is the cause, so that it gets no questions for a while. Of [`Self::Slow`] the cause may also be a question
+    /// about too much; the limiter of the question decides (`query_limiter.rs`).
     pub(super) const fn is_outage(&self) -> bool {
         match self {
-            Self::Slow(_) => true,
             Self::Index(IndexError::NoneFree) => false,
             Self::Index(error) => !is_about_contents(error),
             _ => false,

@@ -69,7 +69,9 @@ impl QueryLimiter {
         };
         let answer = tokio::time::timeout(self.time_limit, run).await.unwrap_or_else(|_| Err(slow()));
         match &answer {
+            // A wide question shows neither that the database fails nor that it works.
             Err(NoAnswer::Slow(_)) if !self.slow_is_failure => {}
+            Err(slow @ NoAnswer::Slow(_)) => self.pause(slow),
             Err(failure) if failure.is_outage() => self.pause(failure),
             // Any other error too is an answer of a working database: it lacks the blocks, for instance.
             _ => self.resume(),
@@ -160,6 +162,7 @@ mod tests {
             tokio::time::sleep(PAUSE).await;
             assert!(matches!(limiter.ask(ok()).await, Ok(1)));
         }
+        assert!(!NoAnswer::Slow(1).is_outage(), "the limiter decides");
     }
 
     #[tokio::test]
