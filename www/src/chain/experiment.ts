@@ -99,7 +99,7 @@ async function proven(source: Source, exchanges: readonly Exchange[], { method, 
 }
 
 /** Runs the experiment about a lie. With `lies` the first node tells that lie; with `helped` the light client also has a second, honest node. */
-export async function experiment(source: Source, about: LieName, lies: boolean, helped: boolean): Promise<Outcome> {
+export async function experiment(source: Source, about: LieName, { lies, helped }: { lies: boolean; helped: boolean }): Promise<Outcome> {
   const head = String(await uncheckedAnswer(source.exchange, 'eth_blockNumber'));
   const asked = question(source, about, head);
   // The honest node lacks the methods that answer with many proofs at once, as the lying node does.

@@ -2,13 +2,13 @@
 import { serverKey } from './key.ts';
 
 /**
- * `key`: the server requires an API key; `refused`: it refuses the key; `down`: it does not answer; `hanging`: it takes requests and does not
- * answer; `syncing`: it synchronizes; `network`: its chain is none of Rootstock; `absent`: there is no node; `unproven`: it answers, and no proof
- * of its chain holds.
+ * `key`: the server requires an API key; `refused`: it refuses the key; `down`: it does not answer, or with an HTTP error; `hanging`: it takes
+ * requests and does not answer; `syncing`: it synchronizes; `network`: its chain is none of Rootstock; `absent`: there is no node; `unproven`: it
+ * answers, and no proof of its chain holds.
  */
 export type TroubleKind = 'key' | 'refused' | 'down' | 'hanging' | 'syncing' | 'network' | 'absent' | 'unproven';
 
-/** How far a server that synchronizes is, as it states itself: block numbers. */
+/** How far a server that synchronizes is, as it states itself: block numbers. `highest` is 0 while the server does not know it. */
 export interface Progress {
   readonly current: number;
   readonly highest: number;
@@ -30,7 +30,7 @@ export class Trouble extends Error {
 /** HTTP statuses of servers of plain files, which accept no POST. */
 const FILE_SERVER = new Set([404, 405, 501]);
 
-/** The trouble of a server, from an exchange's error. */
+/** The trouble of a server, from the error of a request to it: that of pkg/transport.js, whose text is `HTTP status N`, or that of fetch. */
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof Trouble) return error;
   const text = error instanceof Error ? error.message : String(error);
@@ -38,6 +38,7 @@ export function troubleOf(error: unknown): Trouble {
   if (status === 401 || status === 403) return new Trouble(serverKey() === '' ? 'key' : 'refused', `HTTP status ${status}`);
   if (FILE_SERVER.has(status)) return new Trouble('absent', `HTTP status ${status}`);
   if (status > 0) return new Trouble('down', `HTTP status ${status}`);
+  // The 10 s are FIRST_TIMEOUT of source.ts.
   if (error instanceof DOMException && error.name === 'TimeoutError') return new Trouble('hanging', 'no answer within 10 s');
   if (error instanceof SyntaxError) return new Trouble('absent', 'something answers there, but not as a node does');
   return new Trouble('down', 'nobody answers there');

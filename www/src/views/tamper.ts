@@ -54,7 +54,7 @@ export function tamperView(root: HTMLElement, session: Session | undefined): voi
     const mine = turn;
     result.setAttribute('aria-busy', 'true');
     try {
-      const outcome = await experiment(await lab(session?.source), about, lie.checked, help.checked);
+      const outcome = await experiment(await lab(session?.source), about, { lies: lie.checked, helped: help.checked });
       if (mine !== turn) return;
       fill(result, el('p', { class: 'asked' }, 'The question: ', el('strong', {}, outcome.question)),
         el('div', { class: 'versus' }, wallet(outcome, lie.checked), client(outcome, lie.checked, help.checked)));
