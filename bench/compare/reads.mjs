@@ -2,6 +2,8 @@
 // a chain of ten blocks and on one of twenty thousand blocks.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. node reads.mjs
+//
+// ROOTLIGHT is the path of the program, ROOTLIGHT_TOKEN that of a compiled ERC-20 contract (JSON, see soak/chain.mjs).
 import { Connection, Node, call, median } from './node.mjs';
 import { balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
 

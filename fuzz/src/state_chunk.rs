@@ -1,4 +1,6 @@
-//! State chunks: an honest one is proven, and no change of it shows anything that is not in the trie.
+//! State chunks (`rootlight_p2p::chunk`): an honest one is proven, and no change of it shows anything that is not in the trie. A chunk is
+//! a range of a state trie's bytes in a fixed order, from an offset (`from`) on, with the nodes that prove the range; its pieces are
+//! nodes and long values.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +21,7 @@ const MAX_CHANGES: usize = 8;
 /// Most requests of one search in tries that fit into few chunks.
 const MAX_REQUESTS: usize = 16;
 
-/// First byte: the bytes as a chunk, or choices.
+/// The first byte decides whether the rest is a chunk itself, or choices of a trie and of changes.
 pub fn check(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 3 {
@@ -30,6 +32,7 @@ pub fn check(data: &[u8]) {
 
 /// Any bytes: with whatever root their nodes have, every piece has its hash.
 fn check_bytes(bytes: &[u8]) {
+    // No chunk has the root 0, so the error names the root that the nodes have.
     let Err(ChunkError::Root { found, .. }) = prove(bytes, &B256::ZERO, 0) else { return };
     for from in [0, 1, 51_200, u64::MAX] {
         match prove(bytes, &found, from) {

@@ -180,7 +180,7 @@ test('a page has filters of its own', LIMIT, async () => {
   for (const headers of [{}, { origin: 'https://other.example' }]) assert.equal((await ask(chain.url, 'eth_getFilterChanges', [id], headers)).error.code, -32000);
 });
 
-test('with --cors others are refused, and all pages are admitted by *', LIMIT, async () => {
+test('with --cors others are refused; * admits all pages, except to methods for named pages', LIMIT, async () => {
   const listed = await startProgram(['dev', '--http-port', '0', '--silent', '--cors', 'https://a.example']);
   const open = await startProgram(['dev', '--http-port', '0', '--silent', '--cors', '*']);
   try {
@@ -234,7 +234,8 @@ test('subscriptions report blocks, logs and pending transactions, each to its ow
   for (const { opened } of [a, b]) opened.close();
 });
 
-test('the subscriptions of a WebSocket end with it', LIMIT, async () => {
+test('a WebSocket has at most 100 subscriptions, however many earlier ones had', LIMIT, async () => {
+  // SUBSCRIPTIONS of pkg/wasm/src/callers.rs, and of the native server.
   const most = 100;
   for (let round = 0; round < 3; round += 1) {
     const one = await socket();

@@ -166,6 +166,7 @@ fn an_announced_height_too_high_is_a_fault_and_too_low_hides_no_block() {
 #[test]
 fn synchronization_stops_at_a_withheld_header_and_continues_later() {
     let Some(mut gap) = recording(40) else { return };
+    // The recording has the block in this form only: without it, neither the form `false` nor the raw header is answered.
     gap.forget("eth_getBlockByNumber", &json!(["0x19", true]));
     let mut harness = Harness::new(&gap, Network::regtest());
     let fault = harness.sync().unwrap_err();

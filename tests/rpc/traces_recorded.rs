@@ -70,7 +70,8 @@ fn drop_creations(ours: &mut Value, theirs: &Value, counts: &mut BTreeMap<&'stat
     }
 }
 
-/// Converts recorded traces to our form, removes deliberate differences from both, and counts them.
+/// Converts recorded traces to our form, removes deliberate differences from both, and counts them. The rows `traces` of
+/// docs/differences.md give the reason for each difference.
 fn align(ours: &mut Value, theirs: &mut Value, counts: &mut BTreeMap<&'static str, usize>) {
     drop_creations(ours, theirs, counts);
     let (Some(ours), Some(theirs)) = (ours.as_array_mut(), theirs.as_array_mut()) else { return };
@@ -108,7 +109,7 @@ fn align(ours: &mut Value, theirs: &mut Value, counts: &mut BTreeMap<&'static st
         }
         if !top && theirs["type"] == "create" && theirs["result"].is_null() && ours["result"]["code"] == "0x"
         {
-            count("a creation that drops its code succeeds");
+            count("before RSKIP-453 a creation without code is no error");
             *theirs = ours.clone();
         }
         if top && theirs["action"]["gas"] == "0x0" && ours["action"]["gas"] != "0x0" {
@@ -157,7 +158,7 @@ fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value
                     tally.traces += ours.as_array().map_or(0, Vec::len);
                     continue;
                 }
-                match known(request) {
+                match result_differs(request) {
                     Some(reason) => *tally.counts.entry(reason).or_default() += 1,
                     None => tally.different.push(first_difference(request, &ours, &theirs)),
                 }
@@ -166,7 +167,7 @@ fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value
             (Ok(_), Some(Value::Null), _) => {
                 *tally.counts.entry("not known to the node yet").or_default() += 1
             }
-            (ours, _, _) => match intended(request, response) {
+            (ours, _, _) => match error_differs(request, response) {
                 Some(reason) => *tally.counts.entry(reason).or_default() += 1,
                 None => tally.different.push(format!(
                     "{}: {:.300}, recorded {:.300}",
@@ -180,8 +181,8 @@ fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value
     tally
 }
 
-/// The reason why an answer differs because the method is defined differently here; `None` if there is none.
-fn known(request: &Value) -> Option<&'static str> {
+/// The reason why a result differs because the method is defined differently here; `None` if there is none.
+fn result_differs(request: &Value) -> Option<&'static str> {
     if request["method"] == "trace_get" {
         return Some("trace_get counts within the transaction");
     }
@@ -196,7 +197,7 @@ fn known(request: &Value) -> Option<&'static str> {
 }
 
 /// The reason why an error differs deliberately; `None` if it should be equal.
-fn intended(request: &Value, theirs: &Value) -> Option<&'static str> {
+fn error_differs(request: &Value, theirs: &Value) -> Option<&'static str> {
     match theirs["error"]["code"].as_i64() {
         Some(-32603 | -32700) => Some("bad input is an invalid parameter"),
         Some(-32602) if request["method"] != "trace_filter" => Some("error for an invalid block"),
@@ -248,7 +249,7 @@ fn whole(folder: &str, network: Network, least: usize) {
     let recording = Recording::load(&shared.join("vectors").join(folder), network);
     let chain = Executed::of(&shared, recording);
     report(folder, &compare_in(&chain, folder, "trace_block", |_| true), least);
-    // The trees of this one are nested deeper than the reader of JSON goes.
+    // The call trees of this chain are nested deeper than the reader of JSON goes.
     if folder != "execution/lists_chain" {
         assert!(call_trees::agree(&chain) >= least, "{folder}");
     }

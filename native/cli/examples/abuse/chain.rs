@@ -1,4 +1,4 @@
-//! An honest upstream with full blocks: the `rootlight` program next to this one, as a development chain.
+//! An honest upstream with full blocks: the `rootlight` program in the folder above this one's, as a development chain.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,8 @@ pub(crate) struct ChainServer {
 }
 
 impl ChainServer {
-    /// Starts a chain whose first [`BLOCKS`] blocks have a transaction with this many bytes of logs each.
+    /// Starts a chain whose first block deploys a contract, and whose next [`BLOCKS`] blocks have a transaction with this many bytes
+    /// of logs each.
     pub(crate) async fn start(log_bytes: usize) -> Self {
         let this = std::env::current_exe().expect("this program");
         let program = this.parent().and_then(|folder| folder.parent()).expect("a folder").join("rootlight");

@@ -17,10 +17,14 @@ use crate::largest::{another_upstream_is_read, freed, taken};
 /// Upstreams that are asked at the same time.
 const UPSTREAMS: usize = 8;
 
-/// Length of the message that each of them sends, in bytes. Three find room at the same time.
+/// Length of the message that each of them sends, in bytes. Its reservation is [`COPIES`] times as long, so that the budget of
+/// upstream responses has bytes for three at the same time.
 const BYTES: usize = 10 << 20;
 
-/// Bytes that an upstream may get rid of while it is not read: buffers of sockets.
+/// The memory of a message while it is decoded, in its length (`source_quota.rs` of `rootlight-upstream`).
+const COPIES: usize = 2;
+
+/// Bytes that an upstream can send although nothing is read from it: the buffers of sockets take them.
 const UNREAD: usize = 2 << 20;
 
 /// Sends a message after the first call, without its last bytes. Counts the bytes that were taken from it.
@@ -93,8 +97,9 @@ async fn messages_over_websocket_that_do_not_end_take_room_and_keep_no_other_ups
     let (upstreams, _) = upstreams(&limits, 1).await;
     let asking = upstreams.into_iter().map(|upstream| async move { upstream.request(call()).await });
     let asking: Vec<_> = asking.map(tokio::spawn).collect();
-    // The messages of these upstreams leave too little of the budget for the response of another upstream.
-    taken(&limits, 3 * 2 * BYTES).await;
+    // The messages of these upstreams leave too little of the budget for the response of another upstream. The reading of one of
+    // them has to end for that response (`CONTENDED` in `source_quota.rs`).
+    taken(&limits, 3 * COPIES * BYTES).await;
     another_upstream_is_read(&limits).await;
     asking.iter().for_each(tokio::task::JoinHandle::abort);
     drop(asking);

@@ -80,7 +80,8 @@ pub(crate) struct FrontEndsFixture {
     /// Requests of each front end for proofs and receipts.
     pub(crate) asked: Vec<Arc<AtomicUsize>>,
     pub(crate) before_proof: BeforeProof,
-    /// By which each front end agrees on the head.
+    /// The connection to the store by which each front end reports its head (`heads_store` of `FrontEndParts`). Tests read and change
+    /// the store by it.
     pub(crate) stores: Vec<Arc<HotStore>>,
     contract: Value,
     next: AtomicUsize,
@@ -88,7 +89,7 @@ pub(crate) struct FrontEndsFixture {
 }
 
 impl FrontEndsFixture {
-    /// The value of a metric of a front end, by its name or a counter's.
+    /// The value of a metric of a front end, by its name; that of a counter may lack `_total`.
     pub(crate) fn metric(&self, front_end: usize, name: &str) -> u64 {
         let (mut registry, mut text) = (Registry::default(), String::new());
         self.front_ends[front_end].register(&mut registry);
@@ -136,6 +137,7 @@ impl FrontEndsFixture {
     }
 
     async fn add(&mut self, name: &str) {
+        // Three connections, as in the program, so that commands of one kind do not wait for those of another.
         let store = self.servers.connect(&self.prefix).await;
         let heads_store = self.servers.connect(&self.prefix).await;
         let values_store = self.servers.connect(&self.prefix).await;
@@ -280,7 +282,7 @@ async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_b
     let Some(fixture) = FrontEndsFixture::new("head", 3).await else { return };
     watch(fixture, (40, Duration::from_millis(60)), false, async |fixture, block| {
         if block == 21 {
-            // The store forgets everything.
+            // The store forgets the heads that the front ends have reported.
             let key = format!("{}:heads:33", fixture.prefix);
             let server = fixture.servers.server_of(&key);
             assert_eq!(fixture.servers.ask(server, &format!("DEL {key}")), "1");
@@ -289,7 +291,9 @@ async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_b
     .await;
 }
 
-/// The store stalls for longer than a report counts, loses everything, and forgets some reports only.
+/// The store stalls, loses everything, or forgets the reports of some front ends only. A front end's report of its head is the field
+/// `m:NAME` of the hash `heads:CHAIN` (heads.lua); it counts for `LIFETIME` (head_agreement.rs), and the store stalls for
+/// longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
     let Some(servers) = Servers::single(&[]) else { return };
