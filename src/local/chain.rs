@@ -29,7 +29,7 @@ pub struct Imported {
     pub header: VerifiedHeader,
     /// The effect on the head.
     pub change: HeadChange,
-    /// Calls of native-contract methods that failed because this version does not execute them: the transaction's
+    /// Calls of native-contract methods that failed because this version does not implement them: the transaction's
     /// index and the method. State and receipts of an imported block are still those of its header; its traces are not
     /// known.
     pub unsimulated: Vec<(usize, Unsimulated)>,
@@ -85,7 +85,7 @@ impl LocalChain {
     /// meaning as in [`Self::new`].
     ///
     /// # Errors
-    /// None for a base whose block is verified.
+    /// None: the chain's checkpoint is made of the header that it is compared with.
     pub fn above(
         network: Arc<Network>,
         fork: Arc<dyn ForkBase>,
@@ -140,7 +140,7 @@ impl LocalChain {
     }
 
     /// Sets the index to which blocks are added when they become canonical. The index must already contain the present
-    /// canonical blocks, or name each of them as a candidate of every search.
+    /// canonical blocks, or return each of them in every search.
     pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
         self.snapshot.index = Some(index);
     }
@@ -211,8 +211,8 @@ impl LocalChain {
         let network = self.snapshot.network();
         let mut context = BlockContext::new(network, header.header().into(), &ancestry);
         context.interrupt = interrupt;
-        // Since RSKIP-126 the header's state root is that of our trie format, so `check` below compares the whole result. A
-        // call to a method that this version does not implement may therefore fail and the block still be checked.
+        // Since RSKIP-126 the header's state root is that of our trie format, so `check` below compares the whole result. Execution
+        // therefore goes on when a call fails because its method is not implemented here: if failing was wrong, the roots differ.
         if network.active(Rule::Rskip126, header.number) {
             context.unsimulated = OnUnsimulated::Fail;
         }
@@ -277,7 +277,10 @@ impl LocalChain {
             marked_sender(tx).unwrap_or_else(|| tx.recover_sender(chain_id).unwrap_or_default())
         };
         let senders = body.transactions().iter().map(sender).collect();
-        Ok(self.insert_checked(checked, body.transactions().to_vec(), receipts, senders, state, Vec::new()))
+        let transactions = body.transactions().to_vec();
+        let restored = self.insert_checked(checked, transactions, receipts, senders, state, Vec::new());
+        self.drop_beyond_limits();
+        Ok(restored)
     }
 
     /// The result of importing a block that the chain already has.
@@ -311,6 +314,8 @@ impl LocalChain {
             }
             HeadChange::Side | HeadChange::Known => {}
         }
+        // After the events, which take the blocks from the snapshot: the removed ones may be among those that are dropped.
+        self.drop_beyond_limits();
         imported
     }
 
@@ -319,14 +324,16 @@ impl LocalChain {
         self.snapshot.events.push(ChainEvent::Pending { hash, asker });
     }
 
-    /// Adds the event of a block that joined or left the canonical chain.
+    /// Adds the event of a block that joined or left the canonical chain. The snapshot still has the block, because callers add
+    /// events before blocks beyond the limits are dropped.
     fn push_event(&mut self, header: &VerifiedHeader, event: fn(EventBlock) -> ChainEvent) {
         if let Some(block) = self.snapshot.blocks.get(&header.hash()).cloned() {
             self.snapshot.events.push(event(EventBlock { header: header.clone(), block }));
         }
     }
 
-    /// Drops the events of a chain that a development tool keeps, in order to return to it later with [`Self::replace`].
+    /// Drops the events of a chain that a development tool keeps aside. If it returns with [`Self::replace`], the events of the
+    /// chain that it replaces continue.
     pub fn forget_events(&mut self) {
         self.snapshot.events = Events::default();
     }
@@ -336,10 +343,13 @@ impl LocalChain {
     pub fn replace(&mut self, mut other: Self) {
         let (old, new) = (self.snapshot.headers.clone(), other.snapshot.headers.clone());
         let (mut common, mut removed) = (old.head().number, Vec::new());
-        while let Some(header) = old.by_number(common).filter(|old| !new.is_canonical(common, &old.hash())) {
+        while let Some(header) =
+            old.by_number(common).filter(|header| !new.is_canonical(common, &header.hash()))
+        {
             removed.push(header);
             common = common.saturating_sub(1);
         }
+        // `removed` is highest first; blocks are reported lowest first, as in `accept_executed`.
         removed.iter().rev().for_each(|header| self.push_event(header, ChainEvent::Removed));
         other.snapshot.events = core::mem::take(&mut self.snapshot.events);
         other.recovery.clone_from(&self.recovery);
@@ -378,8 +388,8 @@ impl LocalChain {
         Some(chain)
     }
 
-    /// Inserts a block that passed every check: updates the header chain, the snapshot and the indexes, and drops blocks and
-    /// states beyond the limits. Adds no events, because restored blocks cause none.
+    /// Inserts a block that passed every check: updates the header chain, the snapshot and the indexes. Adds no events, because
+    /// restored blocks cause none. The caller then calls [`Self::drop_beyond_limits`].
     fn insert_checked(
         &mut self,
         checked: CheckedHeader,
@@ -401,9 +411,13 @@ impl LocalChain {
             HeadChange::Side => self.add_side_block(&inserted.header),
             HeadChange::Known => {}
         }
+        Imported { header: inserted.header, change: inserted.change, unsimulated }
+    }
+
+    /// Drops blocks and states beyond the limits.
+    fn drop_beyond_limits(&mut self) {
         self.drop_excess_side_blocks();
         self.drop_old_states();
-        Imported { header: inserted.header, change: inserted.change, unsimulated }
     }
 
     /// Adds a block to the snapshot, canonical or not.
@@ -438,8 +452,8 @@ impl LocalChain {
     fn index(&mut self, block: &B256) {
         self.side_blocks.remove(block);
         let Some(stored) = self.snapshot.blocks.get(block).cloned() else { return };
-        for (index, transaction) in stored.body.hashes().iter().enumerate() {
-            self.snapshot.transactions.insert(*transaction, (*block, index));
+        for (position, transaction) in stored.body.hashes().iter().enumerate() {
+            self.snapshot.transactions.insert(*transaction, (*block, position));
         }
         if let (Some(index), Some(header)) = (&self.snapshot.index, self.headers.by_hash(block)) {
             index.add(header.number, &stored);
@@ -456,7 +470,7 @@ impl LocalChain {
         }
     }
 
-    /// Drops the side branches with the least work while side blocks exceed [`MAX_SIDE_BLOCKS`] or
+    /// Drops the side block with the least work and the blocks above it, again and again, while side blocks exceed [`MAX_SIDE_BLOCKS`] or
     /// [`MAX_SIDE_BYTES`].
     fn drop_excess_side_blocks(&mut self) {
         while self.side_blocks.blocks.len() > MAX_SIDE_BLOCKS || self.side_blocks.bytes > MAX_SIDE_BYTES {

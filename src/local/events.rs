@@ -21,7 +21,8 @@ const MAX_REMOVED_BYTES: usize = 16 << 20;
 const REMOVED_SIZE: usize = 4_608;
 
 /// Most events of a piece. The number bounds two costs: a piece that readers share is copied when an event is added to it (at most
-/// 256 events), and a clone of [`Events`] copies a pointer to each piece (at most 257 pointers).
+/// 256 events), and a clone of [`Events`] copies a pointer to each piece (about 256 pointers, and a few of pieces that
+/// [`PIECE_BYTES`] has ended early).
 const PIECE_EVENTS: usize = 256;
 
 /// A piece takes no more events once its removed blocks have this many bytes. Events are dropped a piece at a time, and a piece
@@ -48,7 +49,8 @@ pub enum ChainEvent {
     Pending {
         /// The transaction's hash.
         hash: B256,
-        /// The asker that has sent the transaction; `None` if the transaction was in a block, which all have seen.
+        /// The asker that has sent the transaction, which decides whose filters report it; `None` if the transaction was in a
+        /// block, which all askers have seen.
         asker: Option<Asker>,
     },
 }

@@ -8,7 +8,7 @@ use rootlight::consensus::{HeadChange, Network};
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, LocalChain};
-use rootlight::types::{B256, Block, BlockBody, Transaction, U256};
+use rootlight::types::{Address, B256, Block, BlockBody, Transaction, U256};
 use support::recording::{RecordedBlock, Recording};
 use support::shared;
 
@@ -159,6 +159,21 @@ fn a_stored_chain_comes_back_without_executing() {
     second.import(block(&recording.blocks[60]), None).unwrap();
 }
 
+/// A transaction of an account to itself with this many bytes of data.
+fn long_transaction(account: Address, nonce: u64, data: usize) -> Transaction {
+    Transaction {
+        nonce: nonce.into(),
+        gas_price: 1u64.into(),
+        gas_limit: 6_000_000u64.into(),
+        to: Some(account),
+        value: U256::ZERO,
+        data: vec![0; data].into(),
+        v: 0,
+        r: U256::ZERO,
+        s: U256::ZERO,
+    }
+}
+
 /// The parent's children of one kind: each differs from the others by its time.
 fn siblings(chain: &LocalChain, data: usize) -> impl Iterator<Item = Block> + use<> {
     let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
@@ -170,17 +185,7 @@ fn siblings(chain: &LocalChain, data: usize) -> impl Iterator<Item = Block> + us
         dev.revert(start);
         if data > 0 {
             let key = dev.wallet().key(&key, 0).unwrap().clone();
-            let transaction = Transaction {
-                nonce: 0u64.into(),
-                gas_price: 1u64.into(),
-                gas_limit: 6_000_000u64.into(),
-                to: Some(key.address()),
-                value: U256::ZERO,
-                data: vec![0; data].into(),
-                v: 0,
-                r: U256::ZERO,
-                s: U256::ZERO,
-            };
+            let transaction = long_transaction(key.address(), 0, data);
             let signed = key.sign_transaction(transaction, 33).unwrap();
             dev.submit(signed, key.address(), 2_000_000_000).unwrap();
         }
@@ -205,4 +210,41 @@ fn side_blocks_are_bounded_in_number_and_in_bytes() {
         assert!(kept.contains(&chain.head().hash()));
         assert!(kept.iter().all(|hash| chain.view().block(hash).is_some()));
     }
+}
+
+/// Blocks that follow block 0, the first at this time; each has a transaction with as many bytes of data, none for 0 bytes.
+fn mined(count: u64, first_time: u64, data: usize) -> Vec<Block> {
+    let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
+    let mut dev = DevChain::new(config).unwrap();
+    let address = dev.wallet().addresses()[0];
+    let key = dev.wallet().key(&address, 0).unwrap().clone();
+    let mut mine = |index: u64| {
+        if data > 0 {
+            let sent = long_transaction(address, index, data);
+            dev.submit(key.sign_transaction(sent, 33).unwrap(), address, first_time).unwrap();
+        }
+        let mined = dev.mine(first_time + index).unwrap();
+        let stored = dev.view().block(&mined.header.hash()).unwrap();
+        let body = BlockBody { transactions: stored.body.transactions().to_vec() };
+        Block { header: mined.header.header().clone(), body, uncles: Vec::new() }
+    };
+    (0..count).map(&mut mine).collect()
+}
+
+#[test]
+fn filters_do_not_miss_that_blocks_left_which_are_dropped_at_once() {
+    let config = DevConfig::new(&DevAccounts::default());
+    let mut chain =
+        LocalChain::new(config.network, config.genesis.header, config.genesis.state, None).unwrap();
+    // The first branch is longer than the bytes of side blocks allow, so that the reorganisation drops it whole.
+    let first = mined(560, 2_000_000_000, 120_000);
+    let second = mined(561, 2_000_000_001, 0);
+    let import = |chain: &mut LocalChain, blocks: Vec<Block>| {
+        blocks.into_iter().for_each(|block| drop(chain.import(block, None).unwrap()));
+    };
+    import(&mut chain, first);
+    let (next, removed) = (chain.view().events().next(), chain.head().hash());
+    import(&mut chain, second);
+    assert!(chain.view().block(&removed).is_none(), "the branch is dropped");
+    assert!(chain.view().events().since(next).is_none(), "events of the branch are known to be missing");
 }
