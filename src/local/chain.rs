@@ -20,7 +20,7 @@ use crate::consensus::{
 use crate::evm::precompiles::Unsimulated;
 use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, Recovery, execute_in};
 use crate::trie::Trie;
-use crate::types::{Asker, Block, Header, Receipt, SealedHeader, Transaction};
+use crate::types::{Asker, Block, Header, Receipt, SealedHeader, SenderError, Transaction};
 
 /// The result of importing a block.
 #[derive(Debug, Clone)]
@@ -272,11 +272,8 @@ impl LocalChain {
         VerifiedReceipts::check(&header, receipts.clone(), network)
             .and_then(|receipts| receipts.matches(&body))
             .map_err(fail)?;
-        let chain_id = network.chain_id;
-        let sender = |tx: &Transaction| {
-            marked_sender(tx).unwrap_or_else(|| tx.recover_sender(chain_id).unwrap_or_default())
-        };
-        let senders = body.transactions().iter().map(sender).collect();
+        let senders = stored_senders(body.transactions(), network.chain_id)
+            .map_err(|(index, error)| ImportError::Sender { number, hash, index, error })?;
         let transactions = body.transactions().to_vec();
         let restored = self.insert_checked(checked, transactions, receipts, senders, state, Vec::new());
         self.drop_beyond_limits();
@@ -512,5 +509,31 @@ impl LocalChain {
     pub fn set_head_state(&mut self, state: Trie) {
         let head = self.headers.head().hash();
         self.snapshot.states.insert(head, state);
+    }
+}
+
+/// The senders of a stored block's transactions: as a mark names them ([`marked_sender`]), else from their signatures.
+///
+/// # Errors
+/// The first transaction whose signature gives no sender, by its index.
+fn stored_senders(transactions: &[Transaction], chain_id: u64) -> Result<Vec<Address>, (usize, SenderError)> {
+    let sender = |(index, tx): (usize, &Transaction)| match marked_sender(tx) {
+        Some(sender) => Ok(sender),
+        None => tx.recover_sender(chain_id).map_err(|error| (index, error)),
+    };
+    transactions.iter().enumerate().map(sender).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_transaction_without_sender_is_an_error() {
+        let mut unsigned = Transaction::remasc(1);
+        unsigned.gas_limit = 21_000_u64.into();
+        let stored = [Transaction::remasc(1), unsigned];
+        assert_eq!(stored_senders(&stored[..1], 33), Ok(alloc::vec![Address::ZERO]));
+        assert_eq!(stored_senders(&stored, 33), Err((1, SenderError::V(0))));
     }
 }

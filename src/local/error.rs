@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::consensus::{BodyError, ChainError};
 use crate::exec::BlockError;
+use crate::types::SenderError;
 
 /// The rule that a block breaks, or the data missing to check it. The chain is unchanged after such an error.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -36,4 +37,13 @@ pub enum ImportError {
     /// A state that the host has stored does not have the root of the header whose block is restored.
     #[error("block {number} {hash}: the stored state has root {found}, the header states {expected}")]
     StoredState { number: u64, hash: B256, found: B256, expected: B256 },
+    /// The signature of a transaction in a restored block gives no sender.
+    #[error("block {number} {hash}, transaction {index}: {error}")]
+    Sender {
+        number: u64,
+        hash: B256,
+        index: usize,
+        #[source]
+        error: SenderError,
+    },
 }
