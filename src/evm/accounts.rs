@@ -153,7 +153,7 @@ pub(super) fn extcodecopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -
 pub(super) fn codecopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let depth = context.interpreter.input.depth();
     // `revm` runs code with a header in a form whose header is blanked; CODECOPY must show the original (`code.rs`).
-    let Some(code) = context.host.chain.headed_codes.get(depth).cloned().flatten() else {
+    let Some(code) = context.host.chain.codes_with_header.get(depth).cloned().flatten() else {
         return system::codecopy(context);
     };
     let [memory_offset, code_offset, len] = pop(context.interpreter)?;

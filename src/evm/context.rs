@@ -68,7 +68,7 @@ pub struct RunContext<'a> {
     /// Set if a native contract failed under the rules before RSKIP-197, by which its caller fails too. The frame loop reads it.
     pub(super) fail_caller: bool,
     /// Original code of running frames whose code starts with a header (`code.rs`), indexed by call depth.
-    pub(super) headed_codes: Vec<Option<Bytes>>,
+    pub(super) codes_with_header: Vec<Option<Bytes>>,
 }
 
 impl<'a> RunContext<'a> {
@@ -91,7 +91,7 @@ impl<'a> RunContext<'a> {
             inner_creations: 0,
             abort: None,
             fail_caller: false,
-            headed_codes: Vec::new(),
+            codes_with_header: Vec::new(),
         }
     }
 

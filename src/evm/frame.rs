@@ -81,7 +81,7 @@ impl<S: EvmState> Machine<'_, S> {
             FrameData::Call(_) => None,
         };
         let whole_code = skip_header(&mut opened.interpreter.bytecode);
-        let codes = &mut self.evm.ctx.chain.headed_codes;
+        let codes = &mut self.evm.ctx.chain.codes_with_header;
         // The codes of frames that have ended are dropped.
         codes.resize(depth, None);
         codes.push(whole_code);

@@ -1,5 +1,5 @@
-//! Reports from the machine to its inspector ([`super::inspect::Inspector`]): the frame loop calls them at the start and end of a frame,
-//! and instead of its own loop over instructions.
+//! Reports from the machine to its inspector ([`super::inspect::Inspector`]). The frame loop calls `report_frame` at the start of a
+//! frame and `report_frame_end` at its end; with an inspector it calls `watched_steps` instead of its own loop over instructions.
 
 use alloc::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
                 contract: interpreter.input.target_address(),
                 pc,
                 opcode: interpreter.bytecode.opcode(),
-                code: whole_code(&context.chain.headed_codes, interpreter),
+                code: whole_code(&context.chain.codes_with_header, interpreter),
                 gas,
                 memory: &interpreter.memory.context_memory(),
                 stack: interpreter.stack.data(),
@@ -161,6 +161,8 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
                 code_size,
             });
         }
+        // For tracers in JavaScript (`live.rs`): they get an instruction with its cost, which is known only now that it has run, and
+        // read the state before it. Browser modules, which lack `catalogue`, have no such tracers.
         #[cfg(feature = "catalogue")]
         let values_before = super::live::ValuesBefore::before(interpreter, context);
         let logs = context.journaled_state.logs().len();
@@ -184,10 +186,14 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
     Ok(())
 }
 
-/// The code that runs, with its header.
-fn whole_code<'a>(headed: &'a [Option<Bytes>], interpreter: &'a Interpreter<EthInterpreter>) -> &'a [u8] {
-    let headed = headed.get(interpreter.input.depth()).and_then(Option::as_ref);
-    headed.map_or_else(|| interpreter.bytecode.bytecode_slice(), |code| &code[..])
+/// The code that runs. Code that starts with `0xfc` begins with a header, which the interpreter does not have (`code.rs`);
+/// `codes_with_header` has such codes whole, by call depth.
+fn whole_code<'a>(
+    codes_with_header: &'a [Option<Bytes>],
+    interpreter: &'a Interpreter<EthInterpreter>,
+) -> &'a [u8] {
+    let with_header = codes_with_header.get(interpreter.input.depth()).and_then(Option::as_ref);
+    with_header.map_or_else(|| interpreter.bytecode.bytecode_slice(), |code| &code[..])
 }
 
 /// Number of bytes of code at the address that the next instruction names, if the inspector wants it.

@@ -33,7 +33,8 @@ pub enum Location {
 /// different facts use the same machine code, which keeps the browser module small.
 #[derive(Debug, Clone, Default)]
 pub struct FactStore {
-    /// Headers off the pinned chain by hash; `None` if the upstreams do not know the block.
+    /// Headers off the pinned chain by hash; `None` if the upstreams do not know the block. They serve one message: the cache
+    /// takes none ([`FactCache::absorb`]).
     pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
     /// Headers below the start by height, as the host's own node shows them.
     pub(crate) headers_at: BTreeMap<u64, VerifiedHeader>,
@@ -45,7 +46,7 @@ pub struct FactStore {
     pub(crate) uncles: BTreeMap<B256, Arc<VerifiedUncles>>,
     /// Receipts by block hash.
     pub(crate) receipts: BTreeMap<B256, Arc<VerifiedReceipts>>,
-    /// Approximate memory that bodies and receipts take, in bytes.
+    /// Approximate memory that bodies, receipts and responses of the own node take, in bytes.
     pub(crate) block_bytes: usize,
     /// Locations of transactions by transaction hash.
     pub(crate) locations: BTreeMap<B256, Arc<Location>>,
@@ -53,7 +54,8 @@ pub struct FactStore {
     pub(crate) nodes: ProvenNodes,
     /// Values that calls have computed from the nodes.
     pub(crate) call_cache: CallCache,
-    /// State keys that calls to contracts were missing, oldest first.
+    /// State keys that calls to contracts lacked in this message, oldest first. The cache remembers them as keys that these calls
+    /// read.
     pub(crate) touched: Vec<TouchedKey>,
     /// Transactions that this client passed on to upstreams.
     pub(crate) sent: Vec<SentTransaction>,
@@ -91,7 +93,8 @@ pub(crate) struct SentTransaction {
 
 impl SentTransaction {
     /// The owner of the quota of remembered transactions that this one counts for: a caller, or all pages of other origins that call
-    /// from the caller's address together, because one site may use many origins.
+    /// from the caller's address together, because one site may use many origins. The pair is the caller's number and whether
+    /// such a page calls: `page` is 0 for programs, and for pages that may call every method.
     const fn quota_owner(&self) -> (u64, bool) {
         (self.asker.number, self.asker.page != 0)
     }
@@ -108,8 +111,8 @@ const MAX_TOUCHED: usize = 24;
 /// Most keys remembered for calls to all contracts together, about 110 bytes each.
 const MAX_TOUCHED_TOGETHER: usize = 4_096;
 
-/// Most entries of one kind in a generation of the cache ([`FactCache`]). Bodies and receipts are the largest, about 100 kB each, and
-/// [`GENERATION_BYTES`] limits them too.
+/// Most entries of one kind in a generation of the cache ([`FactCache`]). Bodies and receipts are the largest, and [`GENERATION_BYTES`]
+/// limits them too.
 const GENERATION_ENTRIES: usize = 512;
 
 /// Most headers below the start in a generation of the cache: about 1 kB each.
@@ -129,7 +132,7 @@ const NODE_BYTES: usize = 100;
 /// whose facts are dropped. Absence is never cached, because an absent fact may appear later. The location of a
 /// transaction is cached once the body of its block has shown the transaction.
 ///
-/// A crate for LRU caches would not replace this: facts of six kinds share one limit of bytes.
+/// A crate for LRU caches would not replace this: facts of several kinds share one limit of bytes.
 #[derive(Debug, Clone)]
 pub struct FactCache {
     /// Approximate limit of each generation in bytes.
@@ -159,7 +162,7 @@ impl Default for FactCache {
 }
 
 impl FactStore {
-    /// Takes everything over from another store.
+    /// Takes over the facts of another store, not what is about its message only: asker, refused facts and executed blocks.
     pub fn merge(&mut self, other: Self) {
         self.headers.extend(other.headers);
         self.headers_at.extend(other.headers_at);
@@ -213,7 +216,6 @@ impl FactStore {
     /// Whether the number of entries exceeds a limit of a generation.
     fn is_full(&self) -> bool {
         let counts = [
-            self.headers.len(),
             self.own_node_responses.len(),
             self.bodies.len(),
             self.uncles.len(),
@@ -238,12 +240,13 @@ impl FactCache {
         self.generation_bytes = bytes / 2;
     }
 
-    /// Keeps the facts that a session has proven, except absences and transaction locations that no body shows.
+    /// Keeps the facts that a session has proven, except headers off the chain, and transaction locations that no body shows.
     pub fn absorb(&mut self, mut learned: FactStore) {
         if learned.is_empty() {
             return;
         }
         self.call_cache.absorb(core::mem::take(&mut learned.call_cache));
+        // Whether a header is off the chain depends on the head of the message, and a header that no upstream knew may appear.
         learned.headers.clear();
         let mut locations = core::mem::take(&mut learned.locations);
         locations.retain(|hash, location| {

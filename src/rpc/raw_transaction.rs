@@ -18,7 +18,7 @@ pub(super) const METHODS: &[Method] = &[Method::new(
 #[cfg(feature = "dev")]
 const HANDLER: Handler = Handler::Forward(super::dev::send_raw);
 
-/// Without a development chain there is no pool, and no handler. On a light client, the session forwards transactions to
-/// upstreams and never runs the handler.
+/// Without `dev` there is no pool, so the variant has no function. A light client needs none: its session forwards transactions to
+/// upstreams.
 #[cfg(not(feature = "dev"))]
 const HANDLER: Handler = Handler::Forward();

@@ -1,4 +1,5 @@
-//! Sets many values of a trie at once, as at the end of a block. A node that several values change is copied once.
+//! Sets many values of a trie at once, as at the end of a block. A node that several values change is copied once; empty
+//! values, which delete their keys, come first, one by one.
 
 use super::bits::{BitPath, Bits};
 use super::edit::put;
@@ -12,13 +13,14 @@ use alloy_primitives::Bytes;
 type Put = (Vec<u8>, Bytes);
 
 impl Trie {
-    /// Sets all these values, like calling [`Trie::put`] for each. If a key occurs several times, its last
-    /// value counts.
+    /// Sets all these values, like calling [`Trie::put`] for each, which deletes the key of an empty value. If a key occurs several
+    /// times, its last value counts.
     pub fn put_all(&mut self, mut puts: Vec<Put>) {
         // After reversing, the stable sort puts the last value of equal keys first.
         puts.reverse();
         puts.sort_by(|one, other| one.0.cmp(&other.0));
         puts.dedup_by(|later, earlier| later.0 == earlier.0);
+        // Deletions, which may join nodes, are not part of the walk below.
         for (key, _) in puts.iter().filter(|(_, value)| value.is_empty()) {
             self.delete(key);
         }

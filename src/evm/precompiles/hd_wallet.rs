@@ -208,7 +208,7 @@ fn parse_int(text: &str) -> Option<u32> {
     (i32::try_from(number).is_ok() && !(negative && number > 0)).then_some(number)
 }
 
-/// Code points of the digit zero of each script in Unicode's first plane. The nine other digits follow each.
+/// Code points of the digit zero of each script in the first plane of Unicode 14. The nine other digits follow each.
 const ZEROS: [u16; 37] = [
     0x0030, 0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66,
     0x0de6, 0x0e50, 0x0ed0, 0x0f20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50,

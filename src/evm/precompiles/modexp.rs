@@ -63,8 +63,8 @@ fn exponent_bits(input: &[u8], lengths: &Lengths) -> u64 {
     lengths.exponent.saturating_sub(32).saturating_mul(8).saturating_add(bits)
 }
 
-/// Computes base^exponent mod modulus, with the length of the modulus. Called only after the price is paid,
-/// which bounds the lengths.
+/// Computes base^exponent mod modulus, with the length of the modulus. Called only after the price is paid, which bounds the lengths of
+/// base and modulus; `operands` bounds that of the exponent.
 pub(super) fn run(input: &[u8]) -> Vec<u8> {
     let lengths = Lengths::read(input);
     let mut output = alloc::vec![0; size(lengths.modulus)];
@@ -75,7 +75,7 @@ pub(super) fn run(input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// A length in memory; lengths that no input reaches saturate.
+/// A length as `usize`, which [`MAX_LENGTH`] fits on targets of 32 and 64 bits.
 fn size(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }

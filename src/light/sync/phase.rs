@@ -1,5 +1,6 @@
-//! The phases of requests to an upstream: a type for each, with its requests. Each type names the file that takes its
-//! responses and chooses the next phase.
+//! The phases of requests to an upstream: a type for each, with its requests (those of a proposal are in `propose.rs`). Each type
+//! names the file that takes its responses and chooses the next phase. A phase's `window` is the range of headers that it fetches
+//! from this upstream; it is not the window that a client stores.
 
 use alloc::vec::Vec;
 
@@ -22,13 +23,13 @@ pub(super) enum Phase {
     Above(AskAbove),
     /// Fetch uncles alone.
     Uncles(AskUncles),
-    /// Ask for the upstream's proposal in a start by work.
+    /// Ask for the upstream's proposal, where no checkpoint is trusted and work decides about the start.
     Propose(AskProposal),
     /// The upstream failed with this fault, and is left alone until this time.
     Resting(u64, SyncFault),
 }
 
-/// The phase that follows an exchange, or why the upstream is to rest.
+/// The phase that follows the responses to a phase's requests, or why the upstream is to rest.
 pub(super) type NextPhase = Result<Phase, SyncFault>;
 
 /// Asks for the upstream's height (`height.rs`).
