@@ -29,7 +29,8 @@ impl RateWindow {
     /// Counts `amount` at the time `now_ms` (milliseconds of any clock that does not go back).
     ///
     /// # Errors
-    /// The amount exceeds the limit and was not counted. The error is the number of milliseconds after which it may be counted.
+    /// The amount exceeds the limit and was not counted. The error is the number of milliseconds after which it may be
+    /// counted; an amount that exceeds the limit by itself never is.
     pub fn take(&mut self, now_ms: u64, amount: u64) -> Result<(), u64> {
         self.advance(now_ms / 1000);
         let total = self.total.saturating_add(amount);

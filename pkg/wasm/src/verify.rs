@@ -1,4 +1,5 @@
-//! Offline verification of documents. Documents and reports are JSON texts; `pkg/verify.js` converts them to and from objects.
+//! Offline verification of documents: a header, a receipt or an account, with the data that proves it. Documents and reports are JSON
+//! texts; `pkg/verify.js` converts them to and from objects.
 //! `rootlight verify --json` prints the same reports.
 
 use alloc::string::String;
@@ -18,6 +19,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 pub fn verify(subject: &str, document: &str, network: &str) -> Option<String> {
     let network = Network::by_name(network)?;
     let document = document.as_bytes();
+    // Receipts and accounts are also verified without a network, if the document has no header; here the name always gives one.
     let report: Report = match subject {
         "header" => verify_header(document, &network),
         "receipt" => verify_receipt(document, Some(&network)),

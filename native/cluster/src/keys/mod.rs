@@ -1,8 +1,8 @@
 //! API keys of a service on many machines.
 //!
-//! PostgreSQL holds keys, revocations and usage. The store holds copies of the keys that are in use, and the counters of
-//! their limits. A front end caches keys, learns of changes within a second (`changes.rs`), and takes leases, parts of the
-//! limits that it may use without asking the store (`meter.rs`). So most messages wait for nothing.
+//! PostgreSQL holds keys, revocations and usage. The hot store (Redis) holds copies of the keys that are in use, and the counters of
+//! their limits. A front end caches keys, learns of changes within a second (`changes.rs`), and takes leases, parts of the limits that
+//! it may use without asking the hot store (`meter.rs`). So most messages wait for nothing.
 
 mod access;
 mod admin;

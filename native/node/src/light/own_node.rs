@@ -45,7 +45,7 @@ impl AuxiliarySource for OwnNode {
     ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         // The node may run what this process cannot.
         let asked =
-            request.row().runs != Runs::Nothing && request.row().relayed && lacks_state_or_code(refusal);
+            request.row().runs != Runs::Nothing && request.row().relayed && node_could_answer(refusal);
         let asked = if asked { relay(request, pinned).transpose() } else { None };
         asked.or_else(|| Some(Err(RpcError::Refused(refusal.clone()))))
     }
@@ -60,8 +60,9 @@ impl AuxiliarySource for OwnNode {
     }
 }
 
-/// The request to the node, with block parameters rewritten to hashes of the pinned chain. `None` if a parameter is wrong, which the
-/// handler then refuses.
+/// The request to the node. Each block parameter is replaced by the block of the pinned chain that it means: by its hash where the
+/// method takes one, else by its number, as always for the ends of a log filter. `None` if a parameter is wrong, which the handler
+/// then refuses.
 ///
 /// # Errors
 /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
@@ -78,11 +79,12 @@ fn relayed_answer(response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryA
     let head = pinned.chain().map_or(0, |chain| chain.head().number);
     match response {
         Ok(response) if is_final(&response, head) => AuxiliaryAnswer::Final(response),
+        // An answer that may change later is whole too, but not kept for later requests.
         response => AuxiliaryAnswer::Whole(response.map_err(own_node_failed)),
     }
 }
 
-/// The range of a filter whose ends are numbers.
+/// The range of a filter whose ends are numbers, as `Request::pinned_params` writes them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FilterRange {
@@ -109,30 +111,33 @@ fn is_relayed(executes: bool, row: &Method) -> bool {
     row.relayed && !(executes && row.runs != Runs::Nothing)
 }
 
-/// Whether a node that executes every block could answer what this client refuses: because the state is not stored, or because the
-/// run reaches a method of a native contract that is not simulated.
-fn lacks_state_or_code(refusal: &Refusal) -> bool {
+/// Whether a node that executes every block could answer what this client refuses.
+fn node_could_answer(refusal: &Refusal) -> bool {
     matches!(
         refusal,
+        // A method of a native contract that is not implemented here.
         Refusal::NotSimulated(_)
             | Refusal::BlockNotSimulated { .. }
+            // State that is not in the store on disk, or that cannot be proven.
             | Refusal::StateNotStored { .. }
             | Refusal::NoStateProofs { .. }
+            | Refusal::StorageNotListed(_)
+            | Refusal::Unproven(_)
+            // Facts of headers that this client did not see or check.
             | Refusal::NoTotalDifficulty(_)
             | Refusal::NoWork(_)
             | Refusal::OffChain { .. }
-            | Refusal::StorageNotListed(_)
-            | Refusal::Unproven(_)
     )
 }
 
-/// The name under which the reference node (rskj) serves a method.
+/// The name under which the reference node (rskj) serves a method: an alias such as `rsk_getRawBlockHeaderByHash` of
+/// `ext_getRawBlockHeaderByHash`, if the method has one.
 fn name_at_node(row: &Method) -> &'static str {
     row.aliases.iter().find(|alias| alias.starts_with("rsk_")).unwrap_or(&row.name)
 }
 
-/// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash; a node that
-/// was restarted may have gone back below it.
+/// The error of a request that the node did not answer. A request names the block of the pinned chain by its hash where the
+/// method takes one; a node that was restarted may have gone back below that block.
 fn own_node_failed(failure: RequestFailure) -> RpcError {
     // rskj answers so about a block that is not on its chain.
     let behind = matches!(&failure, RequestFailure::Rpc { code: -32600, message } if message.contains("not canonical"));
@@ -214,8 +219,9 @@ fn paths(root: B256, key: &StateKey, store: &dyn TrieStore) -> Result<ProvenNode
         StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
             add(&keys::slot_key(address, slot), true)?;
         }
-        // Headers and uncles are not state.
-        _ => {}
+        // Facts of the chain are not in the trie.
+        StateKey::BlockHash(_) | StateKey::Header(_) | StateKey::Uncles(_) | StateKey::TotalDifficulty(_) => {
+        }
     }
     values.retain(|value: &Bytes| value.len() > trie::limits::MAX_INLINE_VALUE);
     // The nodes were read by their hashes and parse, so connecting them does not fail.

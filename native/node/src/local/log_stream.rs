@@ -1,4 +1,4 @@
-//! Long answers to `eth_getLogs` in pieces: each piece is made when the client has received the one before, so that memory is bounded.
+//! Long answers to `eth_getLogs` in pieces: each piece is made when the caller has received the one before, so that memory is bounded.
 
 use std::io;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use rootlight_limits::priority::Pauses;
 use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_server::service::Pieces;
 
-/// Makes the pieces of an answer. Each piece waits for a permit in the queue of runs of all clients, and counts in the budget of
-/// answers until it is sent. An error ends the answer early: the client sees a broken transfer, not a shorter list. `patience`
+/// Makes the pieces of an answer. Each piece waits for a permit in the queue of runs of all callers, and counts in the budget of
+/// answers until it is sent. An error ends the answer early: the caller sees a broken transfer, not a shorter list. `patience`
 /// limits the wait for bytes of the budget.
 pub(super) fn pieces(
     logs: LogStream,
@@ -25,13 +25,14 @@ pub(super) fn pieces(
     let step = move |mut logs: LogStream| {
         let (runs, limits) = (runs.clone(), limits.clone());
         async move {
+            // A stream is one call, not a batch.
             let permit = runs.enter(caller_id, Size::Single).await;
             let reserved = limits.hold_run(caller_id.asker(), logs.next_bytes(), patience).await;
             let mut reserved = reserved.ok_or_else(|| io::Error::other(NO_ROOM))?;
             let make = move |pauses: &Pauses<'_>| {
                 let _permit = permit;
                 let piece = logs.next_piece();
-                // Pieces are too short to pause within them, but a client may request them without end.
+                // Pieces are too short to pause within them, but a caller may request them without end.
                 pauses.pause();
                 (piece, logs)
             };

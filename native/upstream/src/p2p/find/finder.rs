@@ -45,8 +45,8 @@ pub struct FinderOptions {
     pub bind: SocketAddr,
     /// Hosts that are asked first. Without any, and without stored nodes, the finder only answers others.
     pub boot: Vec<BootHost>,
-    /// Nodes with snapshot service. They are added to the book as soon as DNS has their addresses, and are the first nodes that
-    /// a slot takes for state.
+    /// State servers: nodes that serve states in chunks (snapshot service). They are added to the book as soon as DNS has their
+    /// addresses, and are the first nodes that a slot takes for state.
     pub state_servers: Vec<PeerAddress>,
 }
 
@@ -64,8 +64,8 @@ pub struct Finder {
 type BootAnswers = Arc<Mutex<BTreeMap<SocketAddr, bool>>>;
 
 impl Finder {
-    /// Starts to look for nodes with the key of a server, whose TCP port the socket must have. Must be called inside a
-    /// runtime.
+    /// Starts to look for nodes, with the key of a server of the peer-to-peer protocol. The UDP socket must have the number of the
+    /// server's TCP port, because the machine announces one number for both. Must be called inside a runtime.
     ///
     /// # Errors
     /// The socket cannot be bound, or the system gives no randomness.
@@ -95,11 +95,11 @@ impl Finder {
             ..DiscoveryConfig::new(book.network(), address.port())
         };
         let mut machine = Discovery::new(key, config, seed);
-        let mut kept = book.nodes();
+        let mut stored = book.nodes();
         // Nodes that answered last come first, in case there are more than the machine takes.
-        kept.sort_by_key(|known| std::cmp::Reverse(known.seen));
-        let kept = kept.into_iter().filter(|known| machine.add_node(known.node)).count();
-        let seeks = kept > 0 || !options.boot.is_empty();
+        stored.sort_by_key(|known| std::cmp::Reverse(known.seen));
+        let stored_count = stored.into_iter().filter(|known| machine.add_node(known.node)).count();
+        let seeks = stored_count > 0 || !options.boot.is_empty();
         let answers = BootAnswers::default();
         let driver = Driver {
             socket,
@@ -110,7 +110,7 @@ impl Finder {
             seeks,
         };
         let driving = tokio::spawn(
-            driver.run(options.boot, if kept > 0 { STORED_NODES_FIRST } else { Duration::ZERO }),
+            driver.run(options.boot, if stored_count > 0 { STORED_NODES_FIRST } else { Duration::ZERO }),
         );
         let state_servers = state_servers::look_up_all(options.state_servers, &book);
         Ok(Self { book, boot: answers, driving, _state_servers: state_servers })
@@ -177,7 +177,7 @@ impl Driver {
                     self.machine.tick(self.now());
                 }
                 Some(addresses) = addresses.recv() => self.add_boot_host(addresses),
-                _ = saves.tick() => self.keep(),
+                _ = saves.tick() => self.save_nodes(),
             }
             self.handle_outputs().await;
         }
@@ -239,7 +239,8 @@ impl Driver {
     }
 
     /// Notes which nodes still answer, and writes the file.
-    fn keep(&self) {
+    fn save_nodes(&self) {
+        // The first call is at the start, when no node can have answered yet.
         if self.seeks && self.machine.nodes().next().is_none() && self.started.elapsed() >= SAVE_INTERVAL {
             warn!("discovery: no node answers; UDP may be blocked, or the boot hosts cannot be reached");
         }
