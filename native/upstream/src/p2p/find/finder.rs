@@ -60,7 +60,7 @@ pub struct Finder {
     _state_servers: JoinSet<()>,
 }
 
-/// Addresses of boot hosts that are asked, and whether each has answered. The machine limits their number.
+/// Addresses of boot hosts that are asked, IPv4 ones not mapped into IPv6 (`canonical`), and whether each has answered. The machine limits their number.
 type BootAnswers = Arc<Mutex<BTreeMap<SocketAddr, bool>>>;
 
 impl Finder {
