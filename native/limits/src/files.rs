@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 
-/// Mode bits that a file with a secret may not have: write and execute for the group, and all bits for others. The group may
+/// Mode bits that a file with a secret may not have: write for the group, and all bits for others. The group may
 /// read, because credentials of systemd and files that are mounted into containers have such modes.
 #[cfg(unix)]
 const FORBIDDEN: u32 = 0o027;

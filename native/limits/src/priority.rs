@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_micros(250);
 /// a contract that hashes 1 MiB with one instruction. The rest of this work then runs apart ([`Apart`]).
 const COARSE: Duration = Duration::from_millis(1);
 
-/// The time for which the long work of a client address runs apart from its beginning, after such work did not pause.
+/// The time for which the long work of an asker runs apart from its beginning, after such work did not pause.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// The largest number of askers whose work did not pause. Beyond it all are forgotten, which bounds memory.

@@ -48,8 +48,8 @@ pub struct RunQueue {
     /// Number of permits for fresh connections, those with little debt. A connection has at most one of them, an address all but
     /// one, and the pages of other origins of an address all but two, so that another caller gets one at once.
     fresh: usize,
-    /// Number of permits for the other, busy connections. All permits together are slightly more than the processors, so that
-    /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
+    /// Number of permits for the other, busy connections. With [`Self::new`] all permits together are four on one processor, and
+    /// at most nine on any machine, which bounds the memory of runs: some tens of MiB each at worst.
     busy: usize,
 }
 
@@ -102,7 +102,7 @@ impl RunQueue {
         Arc::new(Self { state: Mutex::default(), fresh, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
-    /// A single permit, for runs that exclude each other.
+    /// A single permit, for runs that exclude each other. Without fresh permits every run takes a busy one.
     #[must_use]
     pub fn one_at_a_time() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
@@ -190,7 +190,7 @@ impl RunQueue {
 
 impl RunState {
     /// Takes the next run for a free fresh permit (of `fresh`): one that waits for such a permit, or else one of a fresh connection
-    /// that waits with busy ones because its address had as many fresh permits as it may. Addresses that still have are skipped.
+    /// that waits with busy ones because its address had as many fresh permits as it may. An address that still has is skipped.
     fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let Self { fresh: pool, busy, debt_free_at, holders } = self;
         let (now, debt_free_at, holders) = (Instant::now(), &*debt_free_at, &*holders);

@@ -17,7 +17,7 @@ pub const CELL: usize = 200;
 const CUT: &str = "...";
 
 /// Whether a reader cannot see a character: controls, separators of lines, marks of direction, and characters without a
-/// width (Unicode's general categories Cc, Cf, Zl and Zp, variation selectors and the fillers that show nothing).
+/// width (Unicode's general categories Cc, Cf, Zl and Zp, variation selectors and the fillers that show nothing; as of Unicode 15).
 pub const fn is_unseen(character: char) -> bool {
     matches!(
         character,

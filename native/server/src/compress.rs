@@ -101,6 +101,7 @@ fn compressed(coding: Coding, plain: &[u8], pauses: &Pauses<'_>) -> Vec<u8> {
         Coding::Gzip => {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
             write(&mut encoder, plain, pauses);
+            // Writing to memory does not fail.
             encoder.finish().unwrap_or_default()
         }
     }

@@ -412,6 +412,7 @@ impl ConnectionSlots {
         connection: &Arc<ClientConnection>,
         limit: Duration,
     ) -> Option<ConnectionSlot> {
+        // The semaphore is never closed.
         let permit = tokio::time::timeout(limit, self.free.clone().acquire_owned()).await.ok()?.ok()?;
         let id = connection.id.connection;
         self.taken().insert(id, connection.clone());
@@ -433,8 +434,8 @@ impl ConnectionSlots {
         let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
         let idle = idle.filter(|(connection, since)| {
             let (theirs, own) = compare(connection);
-            let rests = now().saturating_sub(*since) >= grace;
-            theirs >= own.saturating_add(more) && (theirs > most || rests)
+            let past_grace = now().saturating_sub(*since) >= grace;
+            theirs >= own.saturating_add(more) && (theirs > most || past_grace)
         });
         let longest = idle.max_by_key(|(connection, since)| {
             (crowd.counts(connection.client().address), std::cmp::Reverse(*since))

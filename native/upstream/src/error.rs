@@ -143,6 +143,7 @@ impl From<UpstreamError> for RequestFailure {
             UpstreamError::Transport(words) => Self::Transport(words),
             UpstreamError::Timeout(_) => Self::Transport(words::TIME_OVER.into()),
             UpstreamError::Status(status) => Self::Transport(words::status(status)),
+            // `Silent` and `TooLarge`.
             other => Self::Transport(other.to_string()),
         }
     }

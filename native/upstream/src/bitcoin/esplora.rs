@@ -64,7 +64,7 @@ impl Esplora {
         tip.ok_or_else(|| malformed("the height of the newest block is not a number"))
     }
 
-    /// Headers from a height on, as far as the chain goes.
+    /// Headers from a height on, as far as the chain goes. `count` is not 0 (`BitcoinSource::headers`).
     pub(super) async fn headers(
         &self,
         from: u32,

@@ -47,6 +47,7 @@ impl Rootlight {
     }
 
     pub(super) async fn tip(&self) -> Result<u32, UpstreamError> {
+        // A page of no headers states the tip too.
         Ok(self.page(0, 0).await?.tip)
     }
 

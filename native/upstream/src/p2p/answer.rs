@@ -26,8 +26,8 @@ use super::state::{self, FoundNodes, Searched, StateNodes};
 use super::stretch::FullHeader;
 use crate::asker;
 
-/// The memory that bytes take while they become JSON, in their length: the bytes in a list, two digits for each byte, and these
-/// digits in the text.
+/// The memory that bytes take while they become JSON, in their length: the bytes in a list (1), two digits for each byte (2), and
+/// these digits in the text (2), rounded up.
 const JSON_COPIES: usize = 6;
 
 /// The block that a request names.
@@ -218,6 +218,7 @@ impl PeerAnswers {
         };
         let (value, _held) =
             self.node.quota().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
+        // A key without a value reads as no bytes, such as the code of an account without code.
         let value = value.map_err(|_| PeerError::Wrong("a value is missing"))?.unwrap_or_default();
         self.json_on_worker(value.len(), move || to_raw_json(&hex::encode_prefixed(value))).await
     }

@@ -330,6 +330,7 @@ fn read_run(payload: &[u8]) -> Result<Stretch, PeerError> {
     }
     let number = |header: &FullHeader| RawHeader::split(&header.rlp).map(|header| header.number());
     let first = headers.first().map(number).transpose().map_err(MessageError::from)?;
+    // A run without blocks has no first height; `snapshot_headers` refuses it.
     Ok(Stretch { first: first.unwrap_or_default(), headers })
 }
 

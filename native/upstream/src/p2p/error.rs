@@ -148,6 +148,7 @@ impl From<PeerError> for UpstreamError {
             PeerError::NotConnected(_) | PeerError::Closed(_) | PeerError::Handshake(_) => {
                 Self::Transport(message)
             }
+            // 429 is HTTP's status "Too Many Requests".
             PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
             PeerError::NoResponse(_) | PeerError::Lacking | PeerError::Share => Self::Silent(message),
             PeerError::NoRoom => Self::NoRoom,

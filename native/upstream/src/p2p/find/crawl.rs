@@ -171,13 +171,13 @@ async fn snap_offer(link: &Arc<PeerLink>) -> Option<SnapOffer> {
     message.read(read_offer).await.ok()?
 }
 
-/// Reads the offer from the response.
+/// Reads the offer from the response, whose last block is the one whose state is offered.
 fn read_offer(payload: &[u8]) -> Option<SnapOffer> {
     let Message::Response { response: Response::SnapStatus(status), .. } = Message::decode(payload).ok()?
     else {
         return None;
     };
-    let checkpoint = BlockParts::split(status.blocks.blocks.iter().last()?).ok()?;
-    let header = RawHeader::split(checkpoint.header).ok()?;
+    let offered = BlockParts::split(status.blocks.blocks.iter().last()?).ok()?;
+    let header = RawHeader::split(offered.header).ok()?;
     Some(SnapOffer { block: header.number(), trie_size: status.trie_size })
 }
