@@ -55,6 +55,7 @@ enum Signal {
 impl Connections {
     /// Accepts connections for ever, and serves each one once there is a slot for it.
     pub(super) async fn accept(&self, listener: &Listener) {
+        // This thread serves connections.
         processors::join();
         loop {
             match listener.accept().await {

@@ -67,6 +67,7 @@ impl AsyncRead for Metered {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // This thread serves connections.
         processors::join();
         if self.pauses(context) {
             return Poll::Pending;

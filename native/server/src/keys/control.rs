@@ -98,7 +98,8 @@ mod unix {
 
     /// Longest command, in bytes. The longest lists of a key fit: four of 1,000 entries of at most 200 bytes each.
     const COMMAND_BYTES: u64 = 1024 * 1024;
-    /// Longest answer that the command line reads, in bytes: the list of all keys, of which there are at most 10,000.
+    /// Longest answer that the command line reads, in bytes: the list of all keys, of which there are at most 10,000,
+    /// usually of less than 1 KiB each.
     const REPLY_BYTES: u64 = 1 << 30;
     /// Number of commands that run at the same time. Further ones wait in the queue of the socket.
     const COMMANDS: usize = 4;

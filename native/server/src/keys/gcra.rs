@@ -57,6 +57,7 @@ impl Rate {
 
     /// Whole requests that may come at once, so many nanoseconds before the whole burst is available.
     pub fn left(self, full_in: u64) -> u64 {
+        // The interval is 0 only above a billion requests per second.
         self.size().saturating_sub(full_in).checked_div(self.interval).unwrap_or(self.burst)
     }
 

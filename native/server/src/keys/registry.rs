@@ -223,6 +223,7 @@ impl Quotas for Registry {
     ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>> {
         let meter = self.keys().get(&key.id).map(|entry| entry.meter.clone());
         // The time is read under the lock, so that it never goes back for a meter.
+        // A key without a meter was removed after it was found. Its last message has no limits.
         let taken = meter.map_or(Ok(None), |meter| {
             let mut meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
             meter.take(&key.rules, charge, self.now())

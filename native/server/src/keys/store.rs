@@ -50,6 +50,7 @@ impl KeyDatabase {
             match version.as_deref() {
                 Some(VERSION) => {}
                 Some(other) => return Err(KeyError::Format(format!("format {other:?}"))),
+                // `META` is one of the tables.
                 None if write.list_tables()?.count() > 1 => {
                     return Err(KeyError::Format("it has other tables".into()));
                 }

@@ -142,7 +142,9 @@ impl PeerLink {
     pub async fn ended(&self) -> CloseReason {
         let mut ended = self.ended.clone();
         match ended.wait_for(Option::is_some).await {
+            // `wait_for` returns a reason.
             Ok(reason) => reason.clone().unwrap_or(CloseReason::Silence),
+            // The task ended without a reason: the runtime stops, or the task panicked.
             Err(_) => CloseReason::ByUs(DisconnectReason::Requested),
         }
     }

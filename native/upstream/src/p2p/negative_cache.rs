@@ -1,6 +1,7 @@
-//! Blocks, states and runs of blocks that a peer probably does not have, because it did not respond to requests for them.
+//! Blocks, states and runs of blocks that a peer probably does not have, because it did not respond to requests for them, or
+//! responded with other data.
 //!
-//! The protocol has no response for "I do not have it", so that each such request takes its whole time limit. Requests of callers
+//! The protocol has no response for "I do not have it", so that a request without a response takes its whole time limit. Requests of callers
 //! for the same data are not sent again for a while.
 
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use tokio::time::Instant;
 
-/// How long an item is not requested after the first request without a response. The pause doubles with each further one up to
+/// How long an item is not requested after the first request without the item. The pause doubles with each further one up to
 /// [`LONGEST_PAUSE`]. The first pause is short, because a peer may have the newest block a moment later.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -52,7 +53,7 @@ impl NegativeCache {
         self.items().get(&item).is_some_and(|silence| silence.until > Instant::now())
     }
 
-    /// Notes that the peer did not respond to a request for this item.
+    /// Notes that the peer did not respond to a request for this item, or responded with other data.
     pub(super) fn note(&self, item: MissingItem) {
         let (mut items, now) = (self.items(), Instant::now());
         // A pause that ended long ago does not count any more.

@@ -325,7 +325,7 @@ impl PeerNode {
         &self.announcements.quota
     }
 
-    /// The data about which the node did not respond.
+    /// The data that the node probably does not have.
     pub(super) const fn negative_cache(&self) -> &NegativeCache {
         &self.negative_cache
     }
@@ -348,6 +348,7 @@ impl NodePermit<'_> {
                 Some(MissingItem::Block(hash))
             }
             Request::SnapBlocks { .. } => Some(MissingItem::Runs),
+            // Requests by height are for blocks up to the announced head. For chunks, `state.rs` notes the state.
             _ => None,
         };
         if self.is_caller && item.is_some_and(|item| self.negative_cache.has(item)) {

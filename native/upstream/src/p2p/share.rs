@@ -32,7 +32,7 @@ struct SentCount {
 const OWN_PART: u64 = 10;
 
 /// A caller's share: the messages that it has sent in a minute may be less than this many times the messages that are left to all
-/// others. A caller alone gets three quarters of the messages, the next one three quarters of the rest, and so on.
+/// others. A caller alone gets three quarters of the messages of callers, the next one three quarters of the rest, and so on.
 const SHARE_FACTOR: u64 = 3;
 
 /// Callers beyond their shares together send the messages that are left so slowly that these last for this many milliseconds.
