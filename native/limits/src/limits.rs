@@ -45,7 +45,7 @@ const SERVED_PEERS: usize = 12 * MIB;
 const FACTS: [usize; 2] = [64 * MIB, 48 * MIB];
 
 /// Recordings that are read as upstreams: the contents of compressed files, and the index of every file. An uncompressed file
-/// is read from disk for each request, so that only its index counts.
+/// is read from disk for each request, so that only its index counts. A server without recordings takes none of these bytes.
 const RECORDINGS: usize = 192 * MIB;
 
 /// The limits of one server, or of another program that reads the chain. A server hands them to its connections, its

@@ -52,6 +52,7 @@ fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
     }
     match request.uri().path() {
         "/metrics" => metrics(shared),
+        // Pages are refused above.
         path => probe::answer(shared, path, false).unwrap_or_else(|| {
             let text = "/metrics, /livez, /readyz and /health are here\n";
             (StatusCode::NOT_FOUND, text).into_response()

@@ -130,7 +130,7 @@ pub(crate) async fn count_until_sent(
     reply: OutgoingResponse,
 ) -> Head<CountedBody> {
     let OutgoingResponse { mut head, content } = reply;
-    // All bodies are in memory already, so that this neither waits nor copies. Boxed, because most responses are answers.
+    // All bodies are in memory already, so that this neither waits nor copies nor fails. Boxed, because most responses are answers.
     let in_memory = async |body| Box::pin(to_bytes(body, usize::MAX)).await.unwrap_or_default();
     let unsent = match content {
         ResponseContent::Answer(bytes, reserved) => connection.sending(bytes, reserved).await,

@@ -139,6 +139,7 @@ impl PresentedKey {
         // The key may have been revoked while the message was sent, so it is looked up again.
         let record = self.key().await.map_err(|refusal| RefusedMessage { refusal, id: Id::Unknown })?;
         let Inspected { charge, unfit } = inspect(message, &record.rules);
+        // A message that the key does not allow counts in the limits too.
         let taken = match self.access.quotas.take(&record, &charge).await {
             Err(exceeded) => Err(RequestRefusal::Limit(exceeded)),
             Ok(status) => match unfit {
@@ -160,8 +161,9 @@ impl PresentedKey {
         }
     }
 
-    /// Completes when a WebSocket of this client must be closed: the key is revoked or expired, the client's address or page may
-    /// not use it any more, or the client exceeds its limits without end. Returns the last message for the client.
+    /// Completes when a WebSocket of this client must be closed: the key is revoked or expired, or has lost a right that it had
+    /// when the client connected, the client's address or page may not use it any more, or the client exceeds its limits without
+    /// end. Returns the last message for the client.
     pub(crate) async fn revoked(&self) -> String {
         let mut changes = self.access.notifier.listen(Topic::Keys);
         loop {

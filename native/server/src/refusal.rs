@@ -17,8 +17,8 @@ use crate::methods::dispatcher;
 use crate::metrics::Rejection;
 use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
 
-/// JSON-RPC code of a request that the client may not send: without a valid key, or against the rules of its key. JSON-RPC 2.0
-/// leaves codes from -32099 to -32000 to servers.
+/// JSON-RPC code of a request that the client may not send: without a valid key, against the rules of its key, or from a banned
+/// address. JSON-RPC 2.0 leaves codes from -32099 to -32000 to servers.
 const UNAUTHORIZED: i32 = -32016;
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 pub(super) const INVALID_REQUEST: i32 = -32600;
@@ -117,7 +117,14 @@ impl RequestRefusal {
             Self::Limit(_) | Self::Sockets(_) => LIMIT_EXCEEDED,
             Self::NotFound(_) => INVALID_REQUEST,
             Self::Unavailable => INTERNAL_ERROR,
-            _ => UNAUTHORIZED,
+            Self::Missing
+            | Self::Invalid
+            | Self::Expired
+            | Self::Origin
+            | Self::Address
+            | Self::Method(_)
+            | Self::Banned
+            | Self::Changed => UNAUTHORIZED,
         }
     }
 

@@ -157,6 +157,7 @@ impl Subscriptions {
                 self.metrics().dropped.inc();
                 return None;
             };
+            // Sending to the queue fails only while the connection ends.
             if queue.send(Outgoing::Text(unsent)).await.is_err() {
                 return Some(false);
             }

@@ -133,6 +133,7 @@ fn parse(
     provider: &CryptoProvider,
 ) -> Result<CertifiedKey, TlsError> {
     let chain: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(certificate).collect();
+    // Damaged PEM counts as no certificate.
     let chain = chain.unwrap_or_default();
     if chain.is_empty() {
         return Err(TlsError::NoCertificate(files.certificate.clone()));

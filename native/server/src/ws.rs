@@ -254,6 +254,7 @@ async fn written(
             let asker = CallerId::of(subscriptions.caller()).asker();
             (outgoing::write(reply, asker, shared.counts.limits.work()).await, reserved, effects)
         }
+        // Answers in pieces are made for HTTP only.
         Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),
         Err(refused) => (Some(refused.body()), Reservation::default(), Vec::new()),
     }

@@ -247,10 +247,12 @@ impl BatchTransport for HttpUpstream {
 
 impl Upstream for HttpUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        // The results count in no budget after they were read.
         Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        // The reservation covers the results.
         Box::pin(ask_all(self, requests, true))
     }
 

@@ -124,6 +124,7 @@ impl SourceQuota {
         Self::new(limits, (bytes, 0), None, limits.served_peers())
     }
 
+    /// A source with the given [`QuotaLimits::share`] and [`QuotaLimits::fair`], in bytes.
     fn new(
         limits: &Limits,
         (share, fair): (usize, usize),
@@ -266,7 +267,8 @@ impl SourceQuota {
         Ok(self.on_worker(bytes, move || (work(), reserved)).await?)
     }
 
-    /// Does work on this many bytes: long work on a thread of lower priority.
+    /// Does work on this many bytes: long work on a thread of lower priority. Fails only if the work panics or the program ends: the
+    /// semaphore of the permits is never closed.
     async fn on_worker<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -351,7 +353,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
         }
     }
 
-    /// The reservation of the bytes, which the caller keeps as long as what was read from them.
+    /// The reservation of the bytes, which the caller keeps as long as what was read from them. Empty if there is another copy of
+    /// the value, which then keeps the reservation.
     pub(crate) fn into_held(self) -> Reservation {
         Arc::into_inner(self.message).map(|(_, reserved)| reserved).unwrap_or_default()
     }

@@ -106,10 +106,12 @@ impl BatchTransport for WsUpstream {
 
 impl Upstream for WsUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        // The results count in no budget after they were read.
         Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        // The reservation covers the results.
         Box::pin(ask_all(self, requests, true))
     }
 

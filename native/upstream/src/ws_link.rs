@@ -357,6 +357,7 @@ impl WsConnection {
             Received::Other(length) => return self.notices.take(now_ms, length),
         };
         let length = text.len();
+        // This fails only if reading the message panics. Its batch then waits for the end of the time limit.
         let Ok((subject, text)) = self.quota.peek_bytes(text, |text| subject(text)).await else {
             return Ok(());
         };

@@ -37,7 +37,7 @@ pub(super) struct Electrum {
     /// Time limit for each exchange with the server.
     limit: Duration,
     quota: SourceQuota,
-    /// The open connection; `None` before the first call and during a call.
+    /// The open connection; `None` before the first call, during a call, and after one that failed.
     session: Mutex<Option<Session>>,
 }
 

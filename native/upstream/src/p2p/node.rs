@@ -467,6 +467,7 @@ pub(super) async fn dial(
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
     let secrets = HandshakeSecrets::from_random(&random);
+    // The clock of the session starts at 0 ms, in `PeerLink::open`.
     let session = Session::dial(&identity.key, &address.id, &secrets, identity.config.clone(), 0)?;
     PeerLink::open(stream, session, host).await
 }

@@ -87,6 +87,7 @@ impl RecordingIndex {
         };
         for (file, number) in files.iter().zip(0_u32..) {
             file.lines(&mut |offset, text| {
+                // A line is shorter than 16 MiB (`source.rs`), so that its length fits.
                 let Ok(length) = u32::try_from(text.len()) else { return Ok(()) };
                 index.add(LinePosition { file: number, offset, length }, text);
                 index.hold(file, budget)
