@@ -179,11 +179,11 @@ impl WsConnection {
     }
 
     /// Runs until all users of the upstream are gone.
-    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<OutgoingBatch>) {
+    pub(super) async fn run(mut self, mut batches: mpsc::Receiver<OutgoingBatch>) {
         loop {
             let end = match self.connect().await {
                 Ok(socket) => {
-                    let Err(end) = self.serve(socket, &mut orders).await;
+                    let Err(end) = self.serve(socket, &mut batches).await;
                     end
                 }
                 Err(error) => End::Broken(error),
@@ -191,7 +191,7 @@ impl WsConnection {
             let Some(error) = self.count(end) else { return };
             debug!(upstream = %self.name, %error, "connection lost");
             self.give_up(&error);
-            if !self.pause(&error, &mut orders).await {
+            if !self.pause(&error, &mut batches).await {
                 return;
             }
         }
@@ -243,7 +243,7 @@ impl WsConnection {
     /// Waits before the next connection, longer after each failure. While the upstream has failed for all
     /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
     /// has users.
-    async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<OutgoingBatch>) -> bool {
+    async fn pause(&mut self, error: &UpstreamError, batches: &mut mpsc::Receiver<OutgoingBatch>) -> bool {
         let earlier = self.failures.saturating_sub(1).min(MAX_DOUBLINGS) as usize;
         let longest = self.config.longest_pause;
         let pause = self.config.pauses().build().nth(earlier).map_or(longest, |pause| pause.min(longest));
@@ -251,7 +251,7 @@ impl WsConnection {
         loop {
             tokio::select! {
                 () = sleep_until(until) => return true,
-                batch = orders.recv() => match batch {
+                batch = batches.recv() => match batch {
                     None => return false,
                     Some(batch) if self.failures >= self.config.attempts => {
                         let _ = batch.answer.send(Err(error.clone()));
@@ -266,14 +266,14 @@ impl WsConnection {
     async fn serve<S: Duplex>(
         &mut self,
         mut socket: UpstreamSocket<S>,
-        orders: &mut mpsc::Receiver<OutgoingBatch>,
+        batches: &mut mpsc::Receiver<OutgoingBatch>,
     ) -> Result<Infallible, End> {
         self.unread = Duration::ZERO;
         self.greet(&mut socket).await?;
         loop {
             let next_look = self.look(socket.get_mut())?;
             tokio::select! {
-                batch = orders.recv() => {
+                batch = batches.recv() => {
                     let batch = batch.ok_or(End::Done)?;
                     self.waiting.push(PendingBatch { batch, tries: 0, deadline: Instant::now() });
                     self.send_last(&mut socket).await?;

@@ -15,7 +15,7 @@ pub enum Profile {
     #[default]
     Node,
     /// A public service: no method that holds keys, mines, controls the chain or inspects the node. `eth_accounts`
-    /// is always empty, and `trace_filter` has the specification's limits for hosted services.
+    /// is always empty, and `trace_filter` has narrower limits (docs/server.md).
     Hosted,
 }
 

@@ -17,6 +17,7 @@ impl RawCoinbase {
     /// A whole transaction, which may have witness data, and the siblings on the way from the left-most leaf of the block's Merkle
     /// tree to the root, in internal byte order.
     pub(super) fn whole(height: u32, transaction: Vec<u8>, branch: &[B256]) -> Self {
+        // A proof has its siblings in display order.
         let branch = branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
         Self { height, proof: CoinbaseProofBuf { is_cut: false, coinbase: transaction, branch } }
     }

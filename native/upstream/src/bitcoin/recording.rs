@@ -42,7 +42,7 @@ struct RecordedCoinbase {
     is_cut: bool,
     /// The transaction in this form, in hexadecimal.
     coinbase: String,
-    /// The siblings of the Merkle branch in hexadecimal, in internal byte order.
+    /// The siblings of the Merkle branch in hexadecimal, in display order (`CoinbaseProof::branch`).
     branch: String,
 }
 

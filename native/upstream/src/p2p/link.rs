@@ -70,8 +70,8 @@ impl PeerLink {
         // The session has the same time limit, but looks at the clock only when bytes come or are taken.
         let peer = timeout(Duration::from_millis(HANDSHAKE_TIMEOUT_MS), shaken).await;
         let peer = peer.map_err(|_| PeerError::Closed(CloseReason::HandshakeTimeout))??;
-        let (own_messages, own_orders) = mpsc::channel(MAX_QUEUED);
-        let (caller_messages, callers_orders) = mpsc::channel(MAX_QUEUED);
+        let (own_messages, own_queue) = mpsc::channel(MAX_QUEUED);
+        let (caller_messages, caller_queue) = mpsc::channel(MAX_QUEUED);
         let (end, ended) = watch::channel(None);
         let minute = MinuteQuota::new(session.limits().sent);
         let unread = ReceiveQuota::new(host.quota());
@@ -80,8 +80,8 @@ impl PeerLink {
             session,
             clock,
             host,
-            own_messages: own_orders,
-            caller_messages: callers_orders,
+            own_messages: own_queue,
+            caller_messages: caller_queue,
             minute,
             open_requests: OpenRequests::default(),
             making: None,

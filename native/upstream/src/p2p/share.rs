@@ -65,10 +65,10 @@ impl MinuteQuota {
         Self { limit, sent: BTreeMap::new() }
     }
 
-    /// Counts a message of a caller. Returns `false` if the caller's share is used up. `unsent` is the number of messages that the
+    /// Counts a message of a caller. Returns `false` if the caller's share is used up. `still_read` is the number of messages that the
     /// peer still reads in this minute, of any sender.
-    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, unsent: u64) -> bool {
-        let (limit, left) = (self.limit, unsent.saturating_sub(self.limit / OWN_PART));
+    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, still_read: u64) -> bool {
+        let (limit, left) = (self.limit, still_read.saturating_sub(self.limit / OWN_PART));
         if self.sent.len() >= MAX_CALLERS {
             self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
         }

@@ -148,6 +148,7 @@ impl NodeBook {
     /// they may exceed the limits of the book.
     pub(super) fn add_state_server(&self, node: NodeRecord) {
         let mut state = self.state();
+        // 0: the node has never answered discovery.
         let known = state.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
         (known.node, known.is_state_server) = (node, true);
         drop(state);

@@ -206,7 +206,7 @@ async fn use_node(
     let is_replaced = async {
         for checks in 1u32.. {
             sleep(CHECK_INTERVAL).await;
-            // Only one slot at a time looks for snapshot service.
+            // Only the first slot looks for snapshot service, so that not all slots replace their nodes at once.
             if slot.index == 0 && book.wants_state(slot.index) {
                 break;
             }
