@@ -159,6 +159,7 @@ impl Budget {
 
     /// The units for this many bytes, at most those of the whole budget.
     fn units_of(&self, bytes: usize) -> u32 {
+        // Budgets are far below the 4 TiB whose units exceed a `u32`.
         u32::try_from(bytes.div_ceil(UNIT).min(self.total_units)).unwrap_or(u32::MAX)
     }
 }

@@ -190,7 +190,7 @@ impl RunQueue {
 
 impl RunState {
     /// Takes the next run for a free fresh permit (of `fresh`): one that waits for such a permit, or else one of a fresh connection
-    /// that waits with busy ones because its address had as many fresh permits as it may. An address that still has is skipped.
+    /// that waits with busy ones because its address had as many fresh permits as it may. An address with that many is skipped.
     fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let Self { fresh: pool, busy, debt_free_at, holders } = self;
         let (now, debt_free_at, holders) = (Instant::now(), &*debt_free_at, &*holders);

@@ -1,8 +1,8 @@
 //! Blocks, states and runs of blocks that a peer probably does not have, because it did not respond to requests for them, or
 //! responded with other data.
 //!
-//! The protocol has no response for "I do not have it", so that a request without a response takes its whole time limit. Requests of callers
-//! for the same data are not sent again for a while.
+//! The protocol has no response for "I do not have it", so that a request without a response takes its whole time limit. Requests of
+//! callers for the same data are not sent again for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
