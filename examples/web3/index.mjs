@@ -13,5 +13,5 @@ const block = await eth.getBlockNumber();
 const balance = await eth.getBalance(address, block);
 console.log(`${utils.fromWei(balance, 'ether')} RBTC in block ${block}`);
 
-// Lets the last event arrive.
+// A response does not wait for its event `verification`, so the last event may arrive after its response.
 setTimeout(() => provider.close(), 100);

@@ -34,6 +34,7 @@ pub fn check(data: &[u8]) {
 fn check_bytes(bytes: &[u8]) {
     // No chunk has the root 0, so the error names the root that the nodes have.
     let Err(ChunkError::Root { found, .. }) = prove(bytes, &B256::ZERO, 0) else { return };
+    // 51,200 bytes are the span of a chunk (`limits::SPAN`).
     for from in [0, 1, 51_200, u64::MAX] {
         match prove(bytes, &found, from) {
             Ok(proven) => {

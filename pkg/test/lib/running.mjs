@@ -1,6 +1,6 @@
 /**
- * Runs some work between providers of one process. No provider keeps Node.js running by itself, and there is no
- * connection that would, so this does until the work ends or fails.
+ * Runs some work in which one provider is the upstream of another in the same process. Neither a provider nor a connection
+ * keeps Node.js running then, so a timer does until the work ends or fails.
  */
 export async function keepRunning(work) {
   const running = setInterval(() => {}, 1_000);

@@ -21,6 +21,7 @@ impl ChainServer {
     /// Starts a chain whose first block deploys a contract, and whose next [`BLOCKS`] blocks have a transaction with this many bytes
     /// of logs each.
     pub(crate) async fn start(log_bytes: usize) -> Self {
+        // Examples are built into `examples`, a folder beside the program.
         let this = std::env::current_exe().expect("this program");
         let program = this.parent().and_then(|folder| folder.parent()).expect("a folder").join("rootlight");
         let program = program.to_str().expect("a path in UTF-8");

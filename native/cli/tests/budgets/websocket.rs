@@ -1,4 +1,4 @@
-//! WebSocket upstreams whose long messages wait for room, or do not end.
+//! WebSocket upstreams whose long messages wait for free bytes of the budget of upstream responses, or do not end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

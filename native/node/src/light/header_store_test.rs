@@ -1,4 +1,5 @@
-//! Tests of the stored headers' file: its properties, and what happens to an unusable file.
+//! Tests of the stored headers' file: its properties (format, network and checkpoint, in the table `META`), and what happens to an
+//! unusable file.
 
 use std::sync::Arc;
 
