@@ -58,15 +58,15 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
 
 /// A block may be announced while a response is under way that does not know it yet.
 #[test]
-fn an_announcement_during_an_exchange_is_not_lost() {
+fn an_announcement_during_a_fetch_is_not_lost() {
     let (Some(first), Some(second)) = (recording(5), recording(6)) else { return };
     let mut harness = Harness::new(&first, Network::regtest());
     harness.sync().unwrap();
     harness.client.sync_poll();
-    // Its height, then its newest header and the next one.
-    for exchange in 0..2 {
+    // The first fetch asks for the height, the second for the newest header and the next one.
+    for fetch in 0..2 {
         let step = harness.client.sync_next(0, Now::default());
-        let SyncStep::Fetch(calls) = step else { panic!("exchange {exchange}: {step:?}") };
+        let SyncStep::Fetch(calls) = step else { panic!("fetch {fetch}: {step:?}") };
         let answers = harness.ask(&calls);
         harness.client.sync_hint(0);
         harness.client.sync_feed(0, answers, Now::default());
@@ -74,7 +74,7 @@ fn an_announcement_during_an_exchange_is_not_lost() {
     let mut harness = Harness { recording: &second, ..harness };
     harness.sync().unwrap();
     assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok(json!("0x6")));
-    // The announcement is used up.
+    // The client waits (some milliseconds) and does not fetch again, so the announcement is used up.
     assert!(matches!(harness.client.sync_next(0, Now::default()), SyncStep::Wait(1..)));
 }
 
@@ -166,7 +166,7 @@ fn an_announced_height_too_high_is_a_fault_and_too_low_hides_no_block() {
 #[test]
 fn synchronization_stops_at_a_withheld_header_and_continues_later() {
     let Some(mut gap) = recording(40) else { return };
-    // The recording has the block in this form only: without it, neither the form `false` nor the raw header is answered.
+    // The recording still has the raw header, which does not suffice: the client takes its proof of work from this block object.
     gap.forget("eth_getBlockByNumber", &json!(["0x19", true]));
     let mut harness = Harness::new(&gap, Network::regtest());
     let fault = harness.sync().unwrap_err();
@@ -200,7 +200,8 @@ fn without_uncles_the_total_difficulty_is_unknown() {
 }
 
 fn unknown_from_the_first_uncle_on(harness: &mut Harness<'_>) {
-    // Block 0x49 has the first uncle: below it total difficulties are exact, from it on they are unknown.
+    // Block 0x49 has the first uncle: below it total difficulties are exact, above it they are unknown. The block
+    // itself is an error, because its answer contains the hashes of its uncles, which are not proven.
     let below = harness.call("eth_getBlockByNumber", &json!(["0x48", false])).unwrap();
     assert_eq!(below["totalDifficulty"], "0x49");
     let above = harness.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
