@@ -70,7 +70,7 @@ fn compare(position: &[u64], tree: &Value, entry: &Value, at: &str) {
 }
 
 /// Compares the trees of all blocks with the lists, and their logs with the receipts. Returns the number of entries.
-pub(crate) fn agree(chain: &Executed) -> usize {
+pub(crate) fn compare_with_trace_block(chain: &Executed) -> usize {
     let (mut compared, mut logs) = (0, 0);
     let options = json!({ "tracer": "callTracer", "tracerConfig": { "withLog": true } });
     for number in 1..chain.recording.blocks.len() {
