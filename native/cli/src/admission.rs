@@ -72,6 +72,7 @@ fn base_path(text: &str) -> Result<String, &'static str> {
 pub struct OpenedAdmission {
     /// The rules of the server.
     pub rules: AdmissionRules,
+    /// The open key database; `None` without `--api-keys`.
     registry: Option<Arc<Registry>>,
 }
 

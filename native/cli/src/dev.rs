@@ -115,6 +115,7 @@ async fn tick(service: Arc<LocalService>) {
         match tokio::task::spawn_blocking(move || shared.tick()).await {
             Ok(Ok(Err(failure))) => error!("no block: {failure}"),
             Ok(Err(failure)) => error!("no block: {failure}"),
+            // A block was mined, none was due, or mining panicked.
             _ => {}
         }
     }

@@ -236,7 +236,7 @@ fn open(
     Ok(LightService::resume_reading(network, start, upstreams, options, usual))
 }
 
-/// With `--backfill`, the second client, which fetches all headers since the built-in checkpoint for a client that started by
+/// With `--backfill` (not the glossary's backfill of headers just below a checkpoint), the second client, which fetches all headers since the built-in checkpoint for a client that started by
 /// window.
 fn backfill(
     args: &SourceArgs,

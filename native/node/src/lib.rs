@@ -10,6 +10,7 @@
 //! | [`store`], [`index`] | the database of an executed chain, and its index of logs |
 //! | [`scripts`] | tracers in JavaScript |
 //! | [`sidecar`] | proofs of the states of a full node beside this program |
+//! | `rskj_store` | the trie store of the reference node (rskj), for the sidecar: with the feature `rskj-store`, which needs RocksDB |
 //! | [`peer_server`] | a server for nodes of the peer-to-peer network |
 
 pub mod ban_guard;

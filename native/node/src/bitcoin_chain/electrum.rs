@@ -110,6 +110,7 @@ impl Session {
                 let with_branch = params.get(2).and_then(Value::as_bool).unwrap_or_default();
                 Ok(if with_branch { json!({"tx_hash": hash, "merkle": branch}) } else { json!(hash) })
             }
+            // Position 0 is the coinbase, the only transaction that this chain stores of a block.
             "blockchain.transaction.id_from_pos" => Err(UNKNOWN),
             "blockchain.transaction.get" => {
                 let hash: Option<B256> =

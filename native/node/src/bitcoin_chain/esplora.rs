@@ -64,6 +64,7 @@ fn blocks(chain: &RegtestChain, height: u32) -> impl IntoResponse + use<> {
 /// A block as Esplora shows it.
 fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value {
     let read = BitcoinHeader::from(header);
+    // The field of four bytes at an offset of the header: 0 is the version, 72 the target (nBits), 76 the nonce.
     let number = |at: usize| {
         let bytes = header.get(at..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))

@@ -66,6 +66,7 @@ async fn block_text(
     let request = call("eth_getBlockByHash", json!([hash.to_string(), full]));
     match upstream.request(vec![request]).await.into_iter().next() {
         Some(Ok(text)) => Ok(Some(text).filter(|text| text.get() != "null")),
+        // A recording has only the blocks that were requested while it was made.
         Some(Err(UpstreamError::NotRecorded(_))) | None => Ok(None),
         Some(Err(error)) => Err(FetchError::UpstreamByHash { hash, error }),
     }

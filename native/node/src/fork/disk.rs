@@ -238,6 +238,7 @@ pub(super) fn kept_chain_id(folder: &Path, hash: &B256) -> Option<u64> {
 /// Stores the hash of a block that was linked at its height, or the chain id of a trusted block.
 pub(super) fn store_note(folder: &Path, chain_id: u64, block: ForkBlock, hash: B256) {
     let (file, text) = match block {
+        // A later start on the head finds the head of its own time.
         ForkBlock::Head => return,
         ForkBlock::Number(number) => (number_file(folder, chain_id, number), hash.to_string()),
         ForkBlock::Trusted(..) => (chain_id_file(folder, &hash), chain_id.to_string()),

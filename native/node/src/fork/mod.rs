@@ -225,6 +225,7 @@ impl Start {
     async fn fetch(&self, wanted: &mut Wanted, rounds: &Rounds) -> Result<(), ForkError> {
         let (state, store) = (&*self.state, self.store.as_deref());
         let keeper: Keeper<'_> = store.map(|store| store as _);
+        // The headers below this one that the fetch adds are new, so they are stored.
         let lowest = state.lowest().number;
         let fetched = self.source.fetch(|exchanges| rounds.fetch(exchanges, state, wanted, keeper)).await;
         if let Some(store) = store {

@@ -71,6 +71,7 @@ impl ForkSource {
         for upstream in &self.upstreams {
             let request = UpstreamRequest::new("eth_chainId", "[]".to_owned());
             let reason = match upstream.request(vec![request]).await.into_iter().next()? {
+                // The upstream answers, so it is not the reason.
                 Ok(_) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotRecorded(_)) => return None,
                 Err(error) => RequestFailure::from(error).to_string(),
             };

@@ -160,7 +160,8 @@ async fn find(
 
 /// Stores the ancestors that a later start on the same block needs.
 fn store_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
-    // Few forks begin on the same head twice, so fewer headers are stored for a head.
+    // REMASC pays the fees of the block `remasc_maturity` blocks below. Few forks begin on the same head twice, so fewer headers are
+    // stored for a head.
     let below =
         if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network().params.remasc_maturity };
     let lowest = state.block().number.saturating_sub(below);
@@ -174,6 +175,7 @@ async fn verified_chain(source: &ForkSource, options: &ForkOptions) -> Result<Ch
     let start = match &options.start {
         Some(start) => *start,
         None => {
+            // A development chain may have mined its newest block long ago.
             light.max_age = 0;
             let block = first_block(&options.network, &source.upstreams).await;
             LightStart::At(block.map_err(|error| unverified(error.to_string()))?)

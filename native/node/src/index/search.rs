@@ -130,6 +130,7 @@ impl<'a> IndexSearch<'a> {
             }
             all = Some(found);
         }
+        // `window` calls this only if there are groups.
         Ok(all.unwrap_or_default())
     }
 }

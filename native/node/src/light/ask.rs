@@ -32,7 +32,8 @@ pub(super) async fn ask(
     UpstreamResponses { answers, reserved }
 }
 
-/// How a response counts in the metrics.
+/// How a response counts in the metrics: a failure without an answer of the upstream counts as silence, also if the request was not
+/// sent.
 fn outcome(answer: &UpstreamResponse) -> UpstreamOutcome {
     match answer {
         Ok(_) => UpstreamOutcome::Result,

@@ -30,9 +30,9 @@ const MAX_FILE: u64 = 8 * 1024 * 1024;
 /// Longest pause after failures; each further failure doubles the pause up to it.
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// Most requests for coinbases in one poll of a source; the next poll asks for the rest.
-const MAX_ROUNDS: usize = 4;
+const MAX_COINBASE_REQUESTS: usize = 4;
 /// Most requests for headers in one poll: half a million headers, which is more than any checkpoint is old.
-const MAX_REQUESTS: usize = 256;
+const MAX_HEADER_REQUESTS: usize = 256;
 
 /// A folder with headers of an earlier run.
 #[derive(Clone, Copy)]
@@ -160,7 +160,7 @@ impl BitcoinKeeper {
     /// Takes coinbases from a source. A source whose response had some of the missing coinbases is asked for the others at once.
     async fn take_missing_coinbases(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         let mut before = usize::MAX;
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_COINBASE_REQUESTS {
             let missing = self.with(|follower| follower.missing_coinbases());
             if missing.is_empty() || missing.len() >= before {
                 break;
@@ -182,6 +182,7 @@ impl BitcoinKeeper {
             (unproven.collect::<Vec<_>>(), chain.tip().height)
         });
         let work = tokio::task::spawn_blocking(move || prove_coinbases(unproven, tip));
+        // A panic of the thread says nothing of the source.
         let Ok((proven, wrong)) = work.await else { return Ok(()) };
         if !proven.is_empty() {
             let keep = move |follower: &mut BitcoinFollower| {
@@ -197,7 +198,7 @@ impl BitcoinKeeper {
     async fn take_headers(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         let mut locator = self.with(|follower| follower.chain().locator().collect::<Vec<_>>()).into_iter();
         let mut from = locator.next().ok_or(SourceFault::Unlinked)?;
-        for _ in 0..MAX_REQUESTS {
+        for _ in 0..MAX_HEADER_REQUESTS {
             let headers = source.headers(from, MAX_HEADERS).await?;
             let count = u32::try_from(headers.len()).unwrap_or(MAX_HEADERS);
             match self.insert(headers).await {

@@ -1,4 +1,5 @@
-//! Proves, in the background of a client that started by window, that a trusted block leads to the window (`--backfill`).
+//! Proves, in the background of a client that started by window, that a trusted block leads to the window (the flag `--backfill`; the
+//! glossary's backfill, the headers just below a checkpoint, is something else).
 //!
 //! A second client follows the same upstreams from the trusted block on, by every rule. When its chain contains the lowest block of
 //! the window, answers of the first client rest on the trusted block.

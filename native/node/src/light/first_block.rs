@@ -10,7 +10,7 @@ use rootlight::types::SealedHeader;
 use rootlight_upstream::{SharedUpstream, UpstreamError};
 use tokio::time::{sleep, timeout};
 
-/// Time that the other upstreams have to show theirs, once one has shown its block.
+/// Longest wait for each further response, once one upstream has shown its block.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Why there is no block to start at.

@@ -81,6 +81,7 @@ impl SharedHedges {
                 _ => (fetched, false),
             },
             Either::Right((other, _)) if answers_all(&other) => {
+                // The first upstream has taken at least this long.
                 self.note(index, started);
                 (self.won(metrics, other, (spare_index, asked)), true)
             }

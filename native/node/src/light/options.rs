@@ -18,7 +18,7 @@ use crate::scripts::EngineProgram;
 pub struct LightOptions {
     /// Time limits and bounds of synchronization.
     pub sync: SyncOptions,
-    /// CPU time limit between two fetches of one message, like the reference node's `rpc.timeout`.
+    /// Time limit of each run of a message's handler, that is between two fetches, like the reference node's `rpc.timeout`.
     pub run_timeout: Duration,
     /// Time limit for one message, fetches included.
     pub message_timeout: Duration,

@@ -8,7 +8,7 @@ use rootlight::exec::{CodeCache, ReadyCode};
 /// Most codes in the cache. A further code replaces the one that was used least recently.
 const MAX_CODES: usize = 64;
 
-/// Longest code in the cache, in bytes: the limit of Rootstock's contracts. All codes together take at most 1.8 MiB with their jump
+/// Longest code in the cache, in bytes: the limit of Rootstock's contracts. All codes together take at most 1.8 MB with their jump
 /// targets.
 const MAX_CODE_BYTES: usize = 24_576;
 

@@ -52,6 +52,7 @@ impl HeaderJsonCache {
                 let status = |status| Some(sync_status(status).ok()?.value.get().into());
                 turned.into_iter().map(status).collect()
             }
+            // `poll_is_short` refuses subscriptions to logs.
             FilterChanges::Logs(_) => None,
         };
         // The filter counts the changes as reported, so a failure to write them must end the subscription.

@@ -85,7 +85,7 @@ impl ResponseScheduler {
 thread_local! {
     /// The response for which this thread has a permit, so that [`wait_without_permit`] finds it. A thread makes one response at a
     /// time.
-    static TURN: RefCell<Option<ActiveResponse>> = const { RefCell::new(None) };
+    static ACTIVE: RefCell<Option<ActiveResponse>> = const { RefCell::new(None) };
 }
 
 /// A response that is being made, with its permit and bytes.
@@ -97,29 +97,29 @@ struct ActiveResponse {
     is_long: bool,
 }
 
-/// Clears [`TURN`] when it is dropped, also if the work panics.
+/// Clears [`ACTIVE`] when it is dropped, also if the work panics.
 struct ClearActive;
 
 impl Drop for ClearActive {
     fn drop(&mut self) {
-        TURN.take();
+        ACTIVE.take();
     }
 }
 
 impl ActiveResponse {
     /// Runs the work on this thread. Also returns the bytes that are still reserved.
     fn run<T>(self, work: impl FnOnce() -> T) -> (T, Reservation) {
-        TURN.set(Some(self));
+        ACTIVE.set(Some(self));
         let _clear = ClearActive;
         let done = work();
-        (done, TURN.take().map(|active| active.reserved).unwrap_or_default())
+        (done, ACTIVE.take().map(|active| active.reserved).unwrap_or_default())
     }
 }
 
 /// Waits for a network on a thread that makes a response. Other peers can use the permit meanwhile, and the bytes of a short response,
 /// of which nothing is made yet. On another thread, it only waits.
 pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output = T>) -> T {
-    let active = TURN.take();
+    let active = ACTIVE.take();
     runtime.block_on(async {
         let Some(ActiveResponse { queue, peer, permit, mut reserved, is_long }) = active else {
             return wait.await;
@@ -130,7 +130,7 @@ pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output 
         }
         let waited = wait.await;
         let permit = Some(queue.enter(peer, Size::Single).await);
-        TURN.set(Some(ActiveResponse { queue, peer, permit, reserved, is_long }));
+        ACTIVE.set(Some(ActiveResponse { queue, peer, permit, reserved, is_long }));
         waited
     })
 }

@@ -203,6 +203,7 @@ impl PeerServerState {
             (config.best_hash, config.total_difficulty) = (head.block.hash, head.total_difficulty);
         }
         let secrets = HandshakeSecrets::from_random(&random);
+        // 0: the session's clock, in milliseconds, begins now.
         let session = Session::accept(self.identity.key(), secrets, config, 0)?;
         PeerLink::open(stream, session, handler).await
     }

@@ -112,6 +112,7 @@ fn traced<'js>(
     let prelude: Function<'js> = ctx.eval(PRELUDE)?;
     let api: Object<'js> = prelude.call((host_functions(ctx, pipe)?,))?;
     let mut options = EvalOptions::default();
+    // As geth runs scripts: without `use strict`, unless they say so.
     options.strict = false;
     let tracer: Value<'js> = ctx.eval_with_options(format!("({}\n)", script.source), options)?;
     let load: Function<'js> = api.get("load")?;

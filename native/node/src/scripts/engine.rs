@@ -277,6 +277,7 @@ impl JsRun {
                 Some((nonce, balance)) => {
                     [&[1][..], &nonce.to_be_bytes(), &balance.to_be_bytes::<32>()].concat()
                 }
+                // 41 bytes: the account does not exist, and nonce and balance are 0.
                 None => vec![0; 41],
             },
             query::CODE => state.code(address).to_vec(),

@@ -65,7 +65,7 @@ impl Tag {
 
 /// The kinds of queries, the first number of a query.
 pub(super) mod query {
-    /// Whether an account exists, its nonce and its balance.
+    /// Whether an account exists (one byte, 1 or 0), its nonce (8 bytes) and its balance (32), both big-endian.
     pub(in crate::scripts) const ACCOUNT: u64 = 1;
     /// The code of an account.
     pub(in crate::scripts) const CODE: u64 = 2;

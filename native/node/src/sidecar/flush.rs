@@ -32,6 +32,7 @@ pub(super) async fn run(service: Weak<SidecarState>, interval: Duration) {
                 );
                 warned = true;
             }
+            // No response, or a failure that was logged before.
             _ => {}
         }
     }

@@ -51,6 +51,7 @@ impl ProvableBlockFinder {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return before?.newest,
         };
+        // `true`: the search may take long.
         let newest = priority::in_place(true, || self.search_from(before, chain, version));
         let found = Some(ProvableBlock { version, head, newest });
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;

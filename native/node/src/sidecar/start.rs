@@ -37,6 +37,7 @@ pub(super) async fn checkpoint(
     depth: u64,
 ) -> Result<Checkpoint, SidecarError> {
     let found: Option<U256> = ask(node, "eth_chainId", json!([])).await?;
+    // An id of more than 64 bits is that of no network.
     let found = found.map(|id| u64::try_from(id).unwrap_or(u64::MAX)).filter(|id| *id != network.chain_id);
     if let Some(found) = found {
         let (network, expected) = (network.name.clone(), network.chain_id);

@@ -168,7 +168,8 @@ impl ChainStore {
         Ok(self.database.begin_read()?)
     }
 
-    /// Returns the roots of the states after a block; `None` if the block was stored without states.
+    /// Returns the roots of the states after a block; `None` if the block was stored without states, or by a version without the table
+    /// of roots.
     ///
     /// # Errors
     /// The database cannot be read.

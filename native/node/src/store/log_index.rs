@@ -135,6 +135,7 @@ impl StoredIndex {
         }
         let (new_lowest, mut table) = (lowest_indexed.saturating_sub(BATCH), Table::default());
         for number in new_lowest..lowest_indexed {
+            // Without a hash, zeros give the error of a missing block.
             let hash = chain.headers().hash_at(number).unwrap_or_default();
             let block = chain.block(&hash).ok_or(ChainStoreError::MissingBlock { number, hash })?;
             add_terms(&mut table, number, block);

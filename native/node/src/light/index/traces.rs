@@ -106,6 +106,7 @@ fn height(param: &BlockParam, chain: &ChainView) -> Option<u64> {
         BlockParam::Safe => Some(head.saturating_sub(SAFE_DEPTH)),
         BlockParam::Finalized => Some(head.saturating_sub(FINALIZED_DEPTH)),
         BlockParam::Earliest => Some(0),
+        // `None` is a number of more than 64 bits.
         BlockParam::Number(number, _) => Some(number.unwrap_or(u64::MAX).min(head)),
         BlockParam::Hash { hash, .. } => {
             let header = chain.by_hash(hash)?;
@@ -134,6 +135,7 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
             BlockParam::Earliest => AskedBlock::Number(0),
             BlockParam::Number(Some(number), _) => AskedBlock::Number(number),
             BlockParam::Hash { hash, .. } => AskedBlock::Hash(hash),
+            // The other tags name blocks near the head, which this client proves.
             _ => return None,
         },
     };

@@ -124,6 +124,7 @@ pub async fn propose(
     let checkpoint = Checkpoint { number, hash: header.hash(), total_difficulty };
     let below = checkpoint::built_in(network).iter().map(|known| known.checkpoint).rev();
     let below = below.into_iter().find(|known| known.number < number);
+    // Block 0 does not count: it would mean all headers of the chain.
     let from = below.filter(|known| known.number > 0).unwrap_or(checkpoint);
     let mut lowest = u64::MAX;
     for source in sources {
