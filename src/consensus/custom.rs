@@ -225,7 +225,8 @@ fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkF
         }
         "remascMaturity" => params.remasc_maturity = small()?,
         "remascSpan" => params.remasc_span = positive()?,
-        "labsAddress" if value.bit_len() <= 160 => params.labs = [Address::from_word(value.into()); 2],
+        "labsAddress" if value.bit_len() > 160 => return Err(out_of_range()),
+        "labsAddress" => params.labs = [Address::from_word(value.into()); 2],
         "peginConfirmations" => params.pegin_confirmations = small()?,
         "pegoutConfirmations" => params.pegout_confirmations = small()?,
         "minSequentialGasLimit" => params.min_sequential_gas_limit = small()?,
@@ -328,6 +329,9 @@ mod tests {
         assert!(fault(r#"{"name":"x","params":{"futureBound":"0x"}}"#).contains("futureBound"));
         assert!(fault(r#"{"name":"x","params":{"durationLimit":2147483648}}"#).contains("durationLimit"));
         assert!(fault(r#"{"name":"x","surprise":1}"#).contains("surprise"));
+        let long = format!("0x1{}", "0".repeat(40));
+        let labs = fault(&format!(r#"{{"name":"x","params":{{"labsAddress":"{long}"}}}}"#));
+        assert_eq!(labs, format!(r#"network file: labsAddress: "{long}" is not a number in range"#));
     }
 
     proptest! {
