@@ -24,8 +24,7 @@ pub trait TrieBase: Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub(super) struct Overlaid {
     base: Arc<dyn TrieBase>,
-    /// The values of the base under keys with these prefixes are deleted. No prefix begins with another one, because all are keys of
-    /// accounts and have one length.
+    /// The values of the base under keys with these prefixes are deleted. No prefix begins with another one.
     deleted: Arc<BTreeSet<Vec<u8>>>,
 }
 
@@ -36,16 +35,21 @@ impl Overlaid {
 
     /// The value of the base, unless it was deleted.
     pub(super) fn value(&self, key: &[u8]) -> Option<&Bytes> {
+        if self.is_deleted(key) { None } else { self.base.value(key) }
+    }
+
+    /// Whether a deleted prefix is a prefix of this key, or the key itself.
+    fn is_deleted(&self, key: &[u8]) -> bool {
         // A prefix of the key is the highest prefix that is not above the key, because no prefix begins with another one.
         let highest = self.deleted.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
-        match highest.is_some_and(|prefix| key.starts_with(prefix)) {
-            true => None,
-            false => self.base.value(key),
-        }
+        highest.is_some_and(|prefix| key.starts_with(prefix))
     }
 
     /// Deletes the base's values under all keys with this prefix.
     pub(super) fn delete(&mut self, prefix: &[u8]) {
+        if self.is_deleted(prefix) {
+            return;
+        }
         let deleted = Arc::make_mut(&mut self.deleted);
         deleted.retain(|longer| !longer.starts_with(prefix));
         deleted.insert(prefix.to_vec());
@@ -69,6 +73,9 @@ impl Overlaid {
 mod tests {
     use alloc::collections::BTreeMap;
     use alloc::vec;
+
+    use proptest::collection::vec as list;
+    use proptest::prelude::*;
 
     use super::super::Trie;
     use super::*;
@@ -117,6 +124,69 @@ mod tests {
         trie.put(&[1, 2], vec![3]);
         assert_eq!(trie.get_with_hash_below(&[1], &[2]), None);
         assert_eq!((trie.get(&[1, 2]).unwrap()[..].to_vec(), trie.get(&[1, 1])), (vec![3], None));
+    }
+
+    #[test]
+    fn a_prefix_that_is_deleted_below_a_deleted_one_changes_nothing() {
+        let mut trie = base();
+        trie.delete_subtree(&[1]);
+        let root = trie.root();
+        trie.delete_subtree(&[1, 1]);
+        assert_eq!((trie.get(&[1, 1]), trie.get(&[1, 2]), trie.root()), (None, None, root));
+    }
+
+    /// A change of a trie.
+    #[derive(Clone, Debug)]
+    enum Change {
+        Put(Vec<u8>, u8),
+        Delete(Vec<u8>),
+        DeleteSubtree(Vec<u8>),
+    }
+
+    /// A change at one of a few keys, so that prefixes of others occur.
+    fn change() -> impl Strategy<Value = Change> {
+        let key = || list(0..3_u8, 1..4);
+        prop_oneof![
+            (key(), 1..9_u8).prop_map(|(key, value)| Change::Put(key, value)),
+            key().prop_map(Change::Delete),
+            key().prop_map(Change::DeleteSubtree),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_trie_above_a_base_has_the_values_of_a_map(
+            below in proptest::collection::btree_map(list(0..3_u8, 1..4), 1..9_u8, 0..20),
+            changes in list(change(), 0..12),
+        ) {
+            let mut map = below;
+            let values = map.iter().map(|(key, value)| (key.clone(), vec![*value].into())).collect();
+            let mut trie = Trie::above(Arc::new(Values(values)));
+            for change in changes {
+                match change {
+                    Change::Put(key, value) => {
+                        trie.put(&key, vec![value]);
+                        map.insert(key, value);
+                    }
+                    Change::Delete(key) => {
+                        trie.delete(&key);
+                        map.remove(&key);
+                    }
+                    Change::DeleteSubtree(prefix) => {
+                        trie.delete_subtree(&prefix);
+                        map.retain(|key, _| !key.starts_with(&prefix));
+                    }
+                }
+                let keys = (1..4_u32).flat_map(|length| {
+                    (0..3_u32.pow(length)).map(move |n| (0..length).map(|at| (n / 3_u32.pow(at) % 3) as u8).collect())
+                });
+                for key in keys {
+                    let key: Vec<u8> = key;
+                    let found = trie.get(&key).map(|value| value.to_vec());
+                    prop_assert_eq!(found, map.get(&key).map(|value| vec![*value]), "{:?}", key);
+                }
+            }
+        }
     }
 
     #[test]
