@@ -114,6 +114,7 @@ impl RunTracer {
     /// Traces a run within this budget, which the tracers share in equal parts.
     pub fn new(tracer: &Tracer, budget: TraceBudget) -> Self {
         let Tracer { calls, steps, state, selectors, validation, vm } = *tracer;
+        let vm = HAS_VM_TRACES && vm;
         let parts = [calls.is_some(), steps.is_some(), state, selectors, validation.is_some(), vm];
         let share = budget.share(parts.into_iter().filter(|part| *part).count());
         let calls = calls.map(|CallOptions { with_logs, only_top }| {
@@ -131,7 +132,7 @@ impl RunTracer {
             steps,
             selectors: selectors.then(|| SelectorTracer::new(share)),
             validation: validation.map(|ignored| ValidationTracer::new(ignored, share)),
-            vm: (HAS_VM_TRACES && vm).then(|| VmTracer::new(share)),
+            vm: vm.then(|| VmTracer::new(share)),
             state: state.then(StateTrace::new),
             budget: share,
             share,
