@@ -2,8 +2,6 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use alloy_primitives::Address;
-
 use super::{
     FilterOwner,
     dev_producer::DevProducer,
@@ -24,8 +22,6 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     parts: NodeParts,
-    /// An empty list of accounts, which snapshots share while the wallet has no keys.
-    accounts: Arc<Vec<Address>>,
 }
 
 impl DevNode {
@@ -35,7 +31,7 @@ impl DevNode {
     /// The genesis block is not the network's.
     pub fn new(config: DevConfig, host_input: HostInput) -> Result<Self, ChainError> {
         let parts = NodeParts::new(&config.version, host_input);
-        Ok(Self { accounts: Arc::default(), chain: DevChain::new(config)?, parts })
+        Ok(Self { chain: DevChain::new(config)?, parts })
     }
 
     /// The chain.
@@ -51,8 +47,6 @@ impl DevNode {
     /// The snapshot as its concrete type, for hosts that read its parts.
     pub fn local_snapshot(&self) -> LocalSnapshot {
         let chain = &self.chain;
-        let accounts = chain.wallet().addresses();
-        let accounts = if *self.accounts == accounts { self.accounts.clone() } else { Arc::new(accounts) };
         LocalSnapshot {
             chain: chain.view().clone(),
             version: self.parts.version.clone(),
@@ -64,7 +58,7 @@ impl DevNode {
                 miner_settings: chain.miner_settings().clone(),
                 clock: *chain.clock(),
                 mining: chain.mining(),
-                accounts,
+                accounts: Arc::new(chain.wallet().addresses()),
                 bitcoin: chain.bitcoin.clone(),
             })),
             host: self.parts.host.clone(),
