@@ -161,6 +161,32 @@ fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
     assert_eq!(client.head(), attack.tip().hash());
 }
 
+/// The head leaves a restored branch whose lower part is unproven, so that the whole branch is dropped.
+#[test]
+fn uncles_that_move_the_head_off_an_unproven_branch_are_reported() {
+    let mut trunk = TestBranch::new();
+    (0..8).for_each(|_| trunk.grow(0, Vec::new()));
+    let (mut stored, mut side) = (trunk.fork(), trunk.fork());
+    (0..4).for_each(|_| stored.grow(1, Vec::new()));
+    side.grow(2, Vec::new());
+    let uncles = (0..6).map(|n| side.sibling(100 + n)).collect();
+    side.grow(2, uncles);
+
+    let mut client = Watcher::new(&trunk);
+    trunk.blocks.iter().for_each(|block| drop(client.header(block)));
+    for block in &stored.blocks[8..] {
+        client.chain.insert_linked(HeaderCandidate::from(block.header.clone())).unwrap();
+    }
+    assert_eq!(client.chain.prove(3), Ok(true));
+    side.blocks[8..].iter().for_each(|block| assert_eq!(client.header(block), HeadChange::Side));
+    let tip = &side.blocks[9];
+    let change = client.chain.attach_uncles(&tip.header.hash(), tip.uncles.clone(), None).unwrap();
+    assert_eq!(client.head(), tip.header.hash());
+    let change = change.expect("the head has moved");
+    let numbers = [change.removed.len(), change.added.len()];
+    assert_eq!((change.ancestor.hash(), numbers), (trunk.tip().hash(), [4, 2]));
+}
+
 /// Three branches of a few blocks with up to two uncles each, above a common block. Some branches are much
 /// longer.
 fn branches(random: &mut Rng) -> Vec<TestBranch> {

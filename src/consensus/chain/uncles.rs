@@ -177,7 +177,8 @@ impl HeaderChain {
     /// Compares every side branch with the head again. The head may move several times; the result is the change from the first head to
     /// the last one, `None` if these are equal.
     fn reconsider_all(&mut self) -> Option<Reorganisation> {
-        let old_head = self.view.head.clone();
+        // The chain drops an unproven branch that the head leaves, but this view keeps the branch.
+        let before = self.view.clone();
         let tips: Vec<B256> = self.side.hashes().filter(|hash| self.is_tip(hash)).collect();
         let mut moved = false;
         for hash in tips {
@@ -187,14 +188,13 @@ impl HeaderChain {
         if !moved {
             return None;
         }
-        let head = self.view.head.clone();
-        let old_head = self.view.entries.get(&old_head.hash())?;
-        let ancestor = self.view.common_ancestor(old_head, &head)?;
-        let headers = |tip| self.view.path(ancestor, tip).iter().map(|entry| entry.header.clone()).collect();
+        let head = &self.view.head;
+        let ancestor = before.common_ancestor(&before.head, head)?;
+        let headers = |tip| before.path(ancestor, tip).iter().map(|entry| entry.header.clone()).collect();
         Some(Reorganisation {
             ancestor: ancestor.header.clone(),
-            removed: headers(old_head),
-            added: headers(&head),
+            removed: headers(&before.head),
+            added: headers(head),
         })
         .filter(|change: &Reorganisation| !change.added.is_empty())
     }
