@@ -103,8 +103,11 @@ impl CallObject {
     /// The message that the object describes.
     pub(super) fn message(&self) -> Result<CallMessage, ParamError> {
         let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
-        let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
-        let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
+        let given = |value: &Option<Number>| {
+            value.as_ref().filter(|value| !value.is_empty()).map(Number::value).transpose()
+        };
+        let number = |value: &Option<Number>| given(value).map(Option::unwrap_or_default);
+        let gas = given(&self.gas)?;
         number(&self.nonce)?;
         number(&self.chain_id)?;
         let data = self.input.as_deref().or(self.data.as_deref());
@@ -231,4 +234,18 @@ pub(super) fn state_override(given: Option<&OverrideObjects>) -> Result<StateOve
         accounts.insert(address, object.parse(address)?);
     }
     Ok(StateOverride { accounts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_string_is_a_missing_number() {
+        let text = r#"{"gas":"","gasPrice":"","value":"","nonce":"","chainId":""}"#;
+        let object: CallObject = serde_json::from_str(text).unwrap();
+        assert_eq!((object.message(), object.nonce()), (CallObject::default().message(), Ok(None)));
+        let object: CallObject = serde_json::from_str(r#"{"nonce":" "}"#).unwrap();
+        assert_eq!(object.message(), Err(ParamError::Number(" ".into())));
+    }
 }
