@@ -97,7 +97,8 @@ impl Branches {
     }
 
     /// Drops branches that leave the main chain below the height `lowest_fork`, and those with the least work if there are too many
-    /// headers. The branch of the header `newest` is kept first, so that a long branch can arrive whole, header by header.
+    /// headers. The branch of the header `newest` is kept first, and may be as long as all branches together may be, so that a long
+    /// branch can arrive whole, header by header.
     pub(super) fn limit(&mut self, lowest_fork: u32, newest: &B256) {
         self.0.retain(|_, branched| branched.fork >= lowest_fork);
         if self.0.len() <= MAX_BRANCH_HEADERS {
@@ -105,8 +106,12 @@ impl Branches {
         }
         let mut downward: Vec<_> = self.iter().map(|b| (b.entry.weight(), b.entry.hash)).collect();
         downward.sort_unstable_by(|a, b| b.cmp(a));
-        let mut left = KEPT_BRANCH_HEADERS;
-        for hash in core::iter::once(newest).chain(downward.iter().map(|(_, hash)| hash)) {
+        let length = self.keep(newest, MAX_BRANCH_HEADERS);
+        let mut left = match length <= MAX_BRANCH_HEADERS {
+            true => KEPT_BRANCH_HEADERS.saturating_sub(length),
+            false => KEPT_BRANCH_HEADERS,
+        };
+        for hash in downward.iter().map(|(_, hash)| hash) {
             match left.checked_sub(self.keep(hash, left)) {
                 Some(fewer) => left = fewer,
                 // The branch does not fit; it and all lighter ones are dropped.

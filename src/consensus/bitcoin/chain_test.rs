@@ -2,7 +2,8 @@
 
 use core::ops::Range;
 
-use super::branches::MAX_BRANCH_HEADERS;
+use super::branches::{Branches, MAX_BRANCH_HEADERS};
+use super::entry::Entry;
 use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::target::{PERIOD, target_of};
 use super::testing::{header_of, mine, mine_on};
@@ -307,6 +308,31 @@ fn a_chain_without_branches_takes_children_of_its_tip_alone() {
     assert!(matches!(chain.extend(&early, NOW), Err(BitcoinChainError::EarlyTime { .. })));
     assert!(matches!(chain.extend(&late, START.into()), Err(BitcoinChainError::FutureTime { .. })));
     assert_eq!(chain.tip(), whole.tip());
+}
+
+/// A branch has at most as many headers as all branches may have together; a longer one is dropped with all lighter ones.
+#[test]
+fn the_branch_of_the_newest_header_stays_while_it_fits() {
+    let (_, headers) = chain_of(1);
+    let hash = |n: usize| B256::from(U256::from(n));
+    let mut header = headers[0];
+    for (length, others, kept) in [
+        (MAX_BRANCH_HEADERS, 1, MAX_BRANCH_HEADERS),
+        (MAX_BRANCH_HEADERS - 400, 401, MAX_BRANCH_HEADERS - 400),
+        (MAX_BRANCH_HEADERS + 1, 10, 0),
+    ] {
+        let mut branches = Branches::default();
+        for n in 1..=length {
+            header[4..36].copy_from_slice(hash(n - 1).as_slice());
+            branches.insert(Entry::new(header, hash(n), U256::from(n), n as u32), 0);
+        }
+        for n in 0..others {
+            header[4..36].copy_from_slice(hash(0).as_slice());
+            branches.insert(Entry::new(header, hash(10_000 + n), U256::from(1), 1), 0);
+        }
+        branches.limit(0, &hash(length));
+        assert_eq!(branches.len(), kept, "{length} and {others}");
+    }
 }
 
 #[test]
