@@ -26,6 +26,8 @@ const COMMITMENT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0x2b, 0x6a, 0x29];
 /// Length of the Merkle branch of a coinbase: that of a block of 4,096 transactions, as many as those of the main network. A
 /// block here has its coinbase only, so the siblings are made up.
 const LEVELS: u8 = 12;
+/// Transactions of each block above block 0.
+pub(super) const TRANSACTIONS: u32 = 1 << LEVELS;
 
 /// The coinbase of a block, and how its Merkle root covers it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use rootlight::consensus::bitcoin::{BitcoinHeader, HEADER_LEN, reversed};
 use serde_json::{Value, json};
 
 use super::chain::RegtestChain;
+use super::coinbase::TRANSACTIONS;
 
 /// Most blocks of one response, as in Esplora.
 const PAGE: u32 = 10;
@@ -75,7 +76,7 @@ fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value 
         "height": height,
         "version": number(0),
         "timestamp": read.time(),
-        "tx_count": if height == 0 { 1 } else { 8 },
+        "tx_count": if height == 0 { 1 } else { TRANSACTIONS },
         "merkle_root": hash_text(&read.merkle_root()),
         "previousblockhash": previous,
         "mediantime": chain.median_time(height),
@@ -89,4 +90,21 @@ fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value 
 /// A hash as Bitcoin shows it: in reverse byte order, without `0x`.
 pub(super) fn hash_text(hash: &B256) -> String {
     format!("{:x}", reversed(hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+
+    use super::*;
+
+    #[test]
+    fn a_block_has_as_many_transactions_as_its_merkle_tree() {
+        let chain = RegtestChain::new(1);
+        chain.mine(&BitcoinBlocks { commitments: vec![None], parent: None, time: 1_800_000_000 }).unwrap();
+        for (height, header) in (0..).zip(chain.headers(0, 2)) {
+            let levels = chain.coinbase(height).unwrap().branch.len();
+            assert_eq!(block(&chain, height, &header)["tx_count"], 1_u32 << levels);
+        }
+    }
 }
