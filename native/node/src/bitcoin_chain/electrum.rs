@@ -22,6 +22,9 @@ const MAX_ANSWER: usize = 4 << 20;
 /// The version in which the headers of a response are a list instead of one text.
 const LIST_VERSION: &str = "1.6";
 
+/// The version in which the headers of a response are one text.
+const TEXT_VERSION: &str = "1.4";
+
 /// The protocol's state for one connection of a client.
 pub(super) struct Session {
     chain: Arc<RegtestChain>,
@@ -40,6 +43,9 @@ const INVALID: Fault = (-32_602, "invalid params");
 const UNKNOWN: Fault = (1, "no such block or transaction");
 /// A request of a batch beyond [`MAX_ANSWER`].
 const TOO_LONG: Fault = (2, "the answers of this batch are too long: ask for less at a time");
+
+/// A client that knows neither version.
+const NO_VERSION: Fault = (1, "unsupported protocol version: this server has 1.4 and 1.6");
 
 impl Session {
     pub(super) fn new(chain: Arc<RegtestChain>) -> Self {
@@ -92,7 +98,7 @@ impl Session {
         let number = |at: usize| params.get(at).and_then(Value::as_u64).ok_or(INVALID);
         let height = |at: usize| number(at).map(|height| u32::try_from(height).unwrap_or(u32::MAX));
         match method {
-            "server.version" => Ok(self.agree(params.get(1))),
+            "server.version" => self.agree(params.get(1)),
             "server.ping" => Ok(Value::Null),
             "blockchain.headers.subscribe" => {
                 self.is_subscribed = true;
@@ -122,17 +128,22 @@ impl Session {
         }
     }
 
-    /// Agrees on version 1.6 if it is the newest one that the client names, else on 1.4.
-    fn agree(&mut self, versions: Option<&Value>) -> Value {
-        let newest = match versions {
-            Some(Value::Array(range)) => range.last().and_then(Value::as_str),
-            version => version.and_then(Value::as_str),
+    /// Agrees on the newest version that both know. The client names one version, or the lowest and the highest; without any, its
+    /// version is 1.4.
+    fn agree(&mut self, versions: Option<&Value>) -> Result<Value, Fault> {
+        let (lowest, highest) = match versions {
+            Some(Value::Array(range)) => (range.first(), range.last()),
+            version => (version, version),
         };
-        self.has_lists = newest == Some(LIST_VERSION);
-        json!([
-            concat!("Rootlight ", env!("CARGO_PKG_VERSION")),
-            if self.has_lists { LIST_VERSION } else { "1.4" }
-        ])
+        let number = |version: Option<&Value>| match version {
+            None | Some(Value::Null) => Ok(numbers(TEXT_VERSION)),
+            Some(version) => version.as_str().and_then(numbers).map(Some).ok_or(INVALID),
+        };
+        let range = number(lowest)?..=number(highest)?;
+        let known = [LIST_VERSION, TEXT_VERSION];
+        let agreed = known.into_iter().find(|version| range.contains(&numbers(version))).ok_or(NO_VERSION)?;
+        self.has_lists = agreed == LIST_VERSION;
+        Ok(json!([concat!("Rootlight ", env!("CARGO_PKG_VERSION")), agreed]))
     }
 
     fn tip(&self) -> Value {
@@ -149,6 +160,11 @@ impl Session {
         }
         json!({"count": texts.len(), "hex": texts.concat(), "max": MAX_HEADERS})
     }
+}
+
+/// The numbers of a version; `None` if the text is not a version.
+fn numbers(version: &str) -> Option<Vec<u32>> {
+    version.split('.').map(|number| number.parse().ok()).collect()
 }
 
 fn refused(id: &Value, (code, message): Fault) -> Value {
@@ -175,6 +191,10 @@ mod tests {
             (json!("1.4"), "1.4", "hex"),
             (json!(["1.4", "1.4.2"]), "1.4", "hex"),
             (json!(["1.4", "1.6"]), "1.6", "headers"),
+            (json!(["1.4", "1.7"]), "1.6", "headers"),
+            (json!(["1.6", "1.10"]), "1.6", "headers"),
+            (json!(["1.2", "1.5.3"]), "1.4", "hex"),
+            (json!(null), "1.4", "hex"),
         ] {
             assert_eq!(ask(&mut session, "server.version", json!(["x", versions]))["result"][1], agreed);
             let headers = ask(&mut session, "blockchain.block.headers", json!([0, 5]))["result"].clone();
@@ -193,6 +213,11 @@ mod tests {
             ("blockchain.transaction.id_from_pos", json!([7, 0, true]), 1),
             ("blockchain.transaction.get", json!(["xx"]), -32_602),
             ("blockchain.transaction.get", json!(["00".repeat(32)]), 1),
+            ("server.version", json!(["x", "1.7"]), 1),
+            ("server.version", json!(["x", ["1.4.1", "1.5"]]), 1),
+            ("server.version", json!(["x", ["1.6", "1.4"]]), 1),
+            ("server.version", json!(["x", "new"]), -32_602),
+            ("server.version", json!(["x", [1, 2]]), -32_602),
             ("nothing", json!({}), -32_601),
         ] {
             assert_eq!(ask(&mut session, method, params)["error"]["code"], code, "{method}");
