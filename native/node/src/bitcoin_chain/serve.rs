@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -24,6 +25,9 @@ const MESSAGE_BYTES: usize = 256 * 1024;
 
 /// Most connections of Electrum's protocol at the same time. Over TCP further ones wait, over WebSocket they are closed.
 const CONNECTIONS: usize = 64;
+
+/// Pause after accepting a connection failed, for instance because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Servers of a Bitcoin chain, which run until the value is dropped.
 #[derive(Debug)]
@@ -80,7 +84,10 @@ type SocketState = (Arc<RegtestChain>, Arc<Semaphore>);
 async fn accept(listener: TcpListener, chain: Arc<RegtestChain>, slots: Arc<Semaphore>) {
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
         let chain = chain.clone();
         tokio::spawn(async move {
             // A client that leaves is no fault.
