@@ -138,6 +138,20 @@ async fn until_head(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_chain_is_refused_before_it_has_a_block_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = Network::from_json(r#"{"name":"other","rules":{"rskip516":-1}}"#).unwrap();
+    for (network, is_other) in [(Network::regtest(), false), (other, true)] {
+        let dev = DevUpstream::on(network);
+        let (number, hash) = dev.head().await;
+        assert_eq!(number, 0);
+        let ended = until_head(StoredChain::open(folder.path(), None), dev, hash).await;
+        assert_eq!(matches!(ended, Some(FollowError::OtherChain)), is_other, "{ended:?}");
+        assert_eq!(ended.is_some(), is_other);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_below_the_history_names_the_step_that_ends_it() {
     let dev = DevUpstream::on(Network::regtest());
     dev.mine(10).await;

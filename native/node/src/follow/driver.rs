@@ -10,7 +10,7 @@ use rootlight::types::B256;
 use rootlight_upstream::SharedUpstream;
 use tracing::warn;
 
-use super::fetch::Fetched;
+use super::fetch::{Fetched, fetch_headers};
 use super::prefetch::Prefetcher;
 use super::progress::Progress;
 use crate::store::ChainStoreError;
@@ -97,7 +97,8 @@ pub async fn follow(
 ) -> FollowError {
     let mut progress = Progress::start(target.head());
     let importer = target.clone();
-    let mut ahead = Prefetcher::new(Arc::new(move |block| importer.knows(block)), upstream, network);
+    let mut ahead =
+        Prefetcher::new(Arc::new(move |block| importer.knows(block)), upstream.clone(), network.clone());
     let mut position = FollowPosition::after(target.head());
     loop {
         let (announced, blocks) = match ahead.window(position.next).await {
@@ -113,6 +114,9 @@ pub async fn follow(
         let followed = target.clone();
         let _ = tokio::task::spawn_blocking(move || followed.announced(announced)).await;
         if blocks.is_empty() {
+            if announced == 0 && has_other_genesis(&upstream, &network).await {
+                return FollowError::OtherChain;
+            }
             progress.finish();
             caught_up(target.head());
             tokio::time::sleep(options.poll).await;
@@ -132,6 +136,12 @@ pub async fn follow(
             Err(ImportStop::End(error)) => return error,
         }
     }
+}
+
+/// Whether the upstream shows another block 0 than the network's. On a chain with further blocks, block 1 shows this as well.
+async fn has_other_genesis(upstream: &SharedUpstream, network: &Network) -> bool {
+    let headers = fetch_headers(&**upstream, network, 0, 0).await.unwrap_or_default();
+    headers.first().is_some_and(|header| header.hash() != network.genesis_hash)
 }
 
 /// The loop's position in the upstream's chain.
