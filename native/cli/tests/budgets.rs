@@ -78,8 +78,8 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
         client().post(server.url("/")).header(CONTENT_TYPE, "application/json").body(body).send()
     };
     // One address gets half of the budget, and all requests of this test come from one address.
-    let asker = rootlight_limits::caller_id::CallerId::new(server.address.ip()).asker();
-    let spent = server.limits.requests().take_within(asker, 16 << 20, Duration::from_secs(1)).await.unwrap();
+    let owner = rootlight_limits::caller_id::CallerId::new(server.address.ip()).quota_owner();
+    let spent = server.limits.requests().take_within(owner, 16 << 20, Duration::from_secs(1)).await.unwrap();
     let refused = ask(1 << 20).await.unwrap();
     assert_eq!(refused.status(), 503);
     assert!(refused.text().await.unwrap().contains("-32005"));

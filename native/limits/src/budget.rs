@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rootlight::types::Asker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+
+use crate::quota_owner::QuotaOwner;
 
 /// For how long a budget counts as contended after a refusal, in milliseconds.
 const REFUSAL_MS: u64 = 3_000;
@@ -164,15 +165,15 @@ impl Budget {
     }
 }
 
-/// A budget of which one caller ([`Asker::number`]) gets at most a part, and all its pages of other origins at most half of
-/// that part.
+/// A budget of which one caller ([`QuotaOwner::number`]) gets at most a part, and all its pages of other origins at most half
+/// of that part.
 #[derive(Debug)]
 pub struct SharedBudget {
     all: Budget,
     /// Bytes of one caller.
     each: usize,
-    /// The part of each caller, under its number without a page, and the part of its pages, under the asker with a page.
-    parts: Mutex<BTreeMap<Asker, Arc<Budget>>>,
+    /// The part of each caller, under the owner that is no page, and the part of its pages, under the one that is.
+    parts: Mutex<BTreeMap<QuotaOwner, Arc<Budget>>>,
 }
 
 /// The number of parts above which those with no reserved bytes are removed.
@@ -184,12 +185,11 @@ impl SharedBudget {
         Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
-    /// Waits for bytes for an asker ([`CallerId::asker`](crate::caller_id::CallerId::asker)) and takes them; returns
-    /// `None` after `limit`.
-    pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
+    /// Waits for bytes for an owner and takes them; returns `None` after `limit`.
+    pub async fn take_within(&self, owner: QuotaOwner, bytes: usize, limit: Duration) -> Option<Reservation> {
         let taking = async {
             let mut reserved = Reservation::default();
-            for (sub_budget, part) in self.parts_of(asker) {
+            for (sub_budget, part) in self.parts_of(owner) {
                 reserved = reserved.also(sub_budget, part.take(bytes).await);
             }
             reserved.merge(self.all.take(bytes).await);
@@ -204,12 +204,12 @@ impl SharedBudget {
         &self.all
     }
 
-    /// As [`Budget::take_soon`], for an asker. The waits for the parts and for the whole budget are together as long as one
+    /// As [`Budget::take_soon`], for an owner. The waits for the parts and for the whole budget are together as long as one
     /// wait of [`Budget::take_soon`].
-    pub async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
+    pub async fn take_soon(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
         let taking = async {
             let mut reserved = Reservation::default();
-            for (sub_budget, part) in self.parts_of(asker) {
+            for (sub_budget, part) in self.parts_of(owner) {
                 reserved = reserved.also(sub_budget, part.take_soon(bytes).await?);
             }
             reserved.merge(self.all.take_soon(bytes).await?);
@@ -218,43 +218,43 @@ impl SharedBudget {
         tokio::time::timeout(ANSWER_WAIT, taking).await.ok().flatten()
     }
 
-    /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
+    /// Takes bytes for an owner if they are free now. A refusal makes the budget contended, as waiting does.
     #[must_use]
-    pub fn take_or_refuse(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
+    pub fn take_or_refuse(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
         let mut reserved = Reservation::default();
-        for (sub_budget, part) in self.parts_of(asker) {
+        for (sub_budget, part) in self.parts_of(owner) {
             reserved = reserved.also(sub_budget, part.take_or_refuse(bytes)?);
         }
         reserved.merge(self.all.take_or_refuse(bytes)?);
         Some(reserved)
     }
 
-    /// Whether a request waits for bytes of this budget or of a part that the asker can take.
-    pub fn is_contended(&self, asker: Asker) -> bool {
+    /// Whether a request waits for bytes of this budget or of a part that the owner can take.
+    pub fn is_contended(&self, owner: QuotaOwner) -> bool {
         let parts = self.parts();
-        let is_contended = |asker: Asker| parts.get(&asker).is_some_and(|part| part.is_contended());
-        self.all.is_contended() || is_contended(asker.number.into()) || is_contended(asker)
+        let is_contended = |owner: QuotaOwner| parts.get(&owner).is_some_and(|part| part.is_contended());
+        self.all.is_contended() || is_contended(owner.number.into()) || is_contended(owner)
     }
 
-    /// The budgets in which the bytes of an asker count, the narrowest first, so that an asker which waits for its own part
+    /// The budgets in which the bytes of an owner count, the narrowest first, so that an owner which waits for its own part
     /// holds no bytes of a wider limit meanwhile.
-    fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (SubBudget, Arc<Budget>)> {
-        let pages = (asker.page != 0).then(|| (SubBudget::Pages, self.part(asker, self.each / 2)));
-        let caller = (SubBudget::Share, self.part(asker.number.into(), self.each));
+    fn parts_of(&self, owner: QuotaOwner) -> impl Iterator<Item = (SubBudget, Arc<Budget>)> {
+        let pages = owner.is_page.then(|| (SubBudget::Pages, self.part(owner, self.each / 2)));
+        let caller = (SubBudget::Share, self.part(owner.number.into(), self.each));
         pages.into_iter().chain([caller])
     }
 
-    /// The part of an asker, which is made with this size if it is missing.
-    fn part(&self, asker: Asker, bytes: usize) -> Arc<Budget> {
+    /// The part of an owner, which is made with this size if it is missing.
+    fn part(&self, owner: QuotaOwner, bytes: usize) -> Arc<Budget> {
         let mut parts = self.parts();
         if parts.len() > MAX_PARTS {
             // A part with reserved bytes stays: their permits refer to its semaphore, and a new part would not count them.
             parts.retain(|_, part| Arc::strong_count(part) > 1 || Arc::strong_count(&part.units) > 1);
         }
-        parts.entry(asker).or_insert_with(|| Arc::new(Budget::new(bytes))).clone()
+        parts.entry(owner).or_insert_with(|| Arc::new(Budget::new(bytes))).clone()
     }
 
-    fn parts(&self) -> MutexGuard<'_, BTreeMap<Asker, Arc<Budget>>> {
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<QuotaOwner, Arc<Budget>>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -351,7 +351,7 @@ mod tests {
     async fn one_caller_gets_at_most_its_part_of_a_shared_budget() {
         let shared = SharedBudget::new(8 * UNIT, 4 * UNIT);
         let moment = Duration::from_millis(20);
-        let [one, two, three] = [1, 2, 3].map(Asker::from);
+        let [one, two, three] = [1, 2, 3].map(QuotaOwner::from);
         let greedy = shared.take_within(one, 3 * UNIT, moment).await.unwrap();
         assert!(shared.take_within(one, 2 * UNIT, moment).await.is_none());
         assert!(shared.take_or_refuse(one, 2 * UNIT).is_none());
@@ -367,7 +367,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_waits_for_its_part_and_the_whole_budget_no_longer_than_for_one() {
         let shared = Arc::new(SharedBudget::new(8 * UNIT, 4 * UNIT));
-        let [one, two, three] = [1, 2, 3].map(Asker::from);
+        let [one, two, three] = [1, 2, 3].map(QuotaOwner::from);
         let own = shared.take_or_refuse(one, 4 * UNIT).unwrap();
         let other = shared.take_or_refuse(two, 4 * UNIT).unwrap();
         let (waiting, began) = (shared.clone(), Instant::now());
@@ -388,7 +388,7 @@ mod tests {
     async fn the_pages_of_a_caller_leave_half_of_its_part_to_its_programs() {
         let shared = SharedBudget::new(16 * UNIT, 8 * UNIT);
         let moment = Duration::from_millis(20);
-        let (program, pages) = (Asker::from(1), Asker { number: 1, page: 1 });
+        let (program, pages) = (QuotaOwner::from(1), QuotaOwner { number: 1, is_page: true });
         let mut reserved = shared.take_or_refuse(pages, 3 * UNIT).unwrap();
         reserved.merge(shared.take_within(pages, UNIT, moment).await.unwrap());
         assert!(shared.take_or_refuse(pages, UNIT).is_none());

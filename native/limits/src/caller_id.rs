@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rootlight::rpc::Caller;
 use rootlight::types::{Asker, KEY_ASKERS};
 
+use crate::quota_owner::QuotaOwner;
+
 /// Identifies the connection that a message comes from. Work and memory are divided among addresses or API keys, within an
 /// address or key among programs and pages, and then among connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +35,7 @@ impl CallerId {
         Self { address, page: 0, connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The id of a caller that [`Self::caller`] made. A caller's number below 2^32 becomes an IPv4 address ([`Self::asker`]).
+    /// The id of a caller that [`Self::caller`] made. A caller's number below 2^32 becomes an IPv4 address ([`Self::quota_owner`]).
     /// An IPv6 network has such a number only in `::/32`, of which `::1` alone is in use: for this machine itself.
     #[must_use]
     pub fn of(caller: &Caller) -> Self {
@@ -53,7 +55,7 @@ impl CallerId {
         // because the numbers only tell frames apart: they do not run out, and no caller sees them.
         static NEXT_FRAME: AtomicU64 = AtomicU64::new(0);
         let frame = NEXT_FRAME.fetch_add(1, Ordering::Relaxed);
-        let caller = Caller::new(self.asker().number, self.connection).with_operator(false);
+        let caller = Caller::new(self.quota_owner().number, self.connection).with_operator(false);
         caller.from_foreign_page(foreign_page, frame)
     }
 
@@ -66,16 +68,15 @@ impl CallerId {
         Self { address: IpAddr::V6(Ipv6Addr::from_bits(network << 64)), ..self }
     }
 
-    /// The asker by which memory and requests to upstreams are divided: the address or the API key. All web pages of
-    /// other origins at an address are one asker, because one page can have many origins.
+    /// The owner of the share of memory and of requests to upstreams that messages of this caller take.
     #[must_use]
-    pub fn asker(&self) -> Asker {
+    pub fn quota_owner(&self) -> QuotaOwner {
         let number = match self.address {
             IpAddr::V4(address) => u64::from(address.to_bits()),
             // IPv4 addresses give numbers below 2^32; no /64 network in use begins with 32 zero bits.
             IpAddr::V6(address) => u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX),
         };
-        Asker { number, page: u128::from(self.page != 0) }
+        QuotaOwner { number, is_page: self.page != 0 }
     }
 }
 
@@ -106,13 +107,13 @@ mod tests {
     fn the_clients_of_a_key_share_its_work_and_memory() {
         let at = |address, key| CallerId::of(&at(address, None, key));
         let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
-        assert_eq!((one.address, one.asker()), (two.address, two.asker()));
+        assert_eq!((one.address, one.quota_owner()), (two.address, two.quota_owner()));
         assert_ne!(one.connection, two.connection);
-        assert_eq!(one.asker().number, KEY_ASKERS.start + 7);
+        assert_eq!(one.quota_owner().number, KEY_ASKERS.start + 7);
         let last = at("192.0.2.1", Some(u32::MAX));
-        assert!(KEY_ASKERS.contains(&last.asker().number));
+        assert!(KEY_ASKERS.contains(&last.quota_owner().number));
         for other in [at("192.0.2.1", Some(8)), at("192.0.2.1", None), last] {
-            assert!(one.address != other.address && one.asker() != other.asker());
+            assert!(one.address != other.address && one.quota_owner() != other.quota_owner());
         }
     }
 
@@ -125,11 +126,11 @@ mod tests {
         assert_eq!(BTreeSet::from(pages.map(page)).len(), pages.len());
         assert_eq!(pages.map(page), pages.map(page));
         assert_eq!(CallerId::of(&at(Some("https://a.example"), Some(7))).page, 0);
-        // An attacker can open pages of many origins, so all foreign pages of an address are one asker beside its programs.
-        let asker = |page| CallerId::of(&at(page, None)).asker();
-        let [program, page] = [None, Some("https://a.example")].map(asker);
+        // An attacker can open pages of many origins, so all foreign pages of an address share one quota beside its programs.
+        let owner = |page| CallerId::of(&at(page, None)).quota_owner();
+        let [program, page] = [None, Some("https://a.example")].map(owner);
         assert!(program != page && program.number == page.number);
-        assert!([Some("https://b.example"), Some("null")].map(asker) == [page; 2]);
+        assert!([Some("https://b.example"), Some("null")].map(owner) == [page; 2]);
         // Frames that send no origin still have different ids: one for each message over HTTP, and one for each WebSocket.
         let frames = [at(Some("null"), None), at(Some("null"), None)];
         let sockets = frames.each_ref().map(|frame| frame.for_socket(9));

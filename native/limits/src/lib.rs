@@ -7,7 +7,7 @@
 //! | `budget` | limits of memory, in bytes, for callers, upstreams and peers |
 //! | `runs` | which waiting run of a handler starts next |
 //! | `network_counts` | how many connections each network has, so that one network does not take them all |
-//! | `caller_id` | the address, page and connection by which limits tell callers apart |
+//! | `caller_id`, `quota_owner` | the address, page and connection by which limits tell callers apart, and whose share a message takes |
 //! | `request_permits` | whose request a peer, a node or an index gets next |
 //! | `priority`, `processors` | threads of lower priority for long work, and the processors they run on |
 //! | `files`, `io_words` | files that are written as a whole, and why a file or a server cannot be used |
@@ -21,6 +21,7 @@ mod limits;
 pub mod network_counts;
 pub mod priority;
 pub mod processors;
+pub mod quota_owner;
 pub mod request_permits;
 pub mod runs;
 pub mod sanitize;

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::types::Asker;
-
 use crate::budget::{Budget, Reservation, SMALL_ANSWER, SharedBudget};
 use crate::priority::LongWork;
+use crate::quota_owner::QuotaOwner;
 
 const MIB: usize = 1 << 20;
 
@@ -136,32 +135,32 @@ impl Limits {
         &self.work
     }
 
-    /// Takes bytes of the budget for a finished answer to an asker, unless the answer is at most [`SMALL_ANSWER`] bytes long:
+    /// Takes bytes of the budget for a finished answer to an owner, unless the answer is at most [`SMALL_ANSWER`] bytes long:
     /// the server counts such an answer when it sends it, if the connection has other unsent answers. Returns `None` if
     /// answers that clients have not received yet use up the budget.
-    pub async fn hold_answer(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
+    pub async fn hold_answer(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
         if bytes <= SMALL_ANSWER {
             return Some(Reservation::default());
         }
-        self.hold_bytes(asker, bytes).await
+        self.hold_bytes(owner, bytes).await
     }
 
     /// As [`Self::hold_answer`], for an answer of any size.
-    pub async fn hold_bytes(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
-        self.answers.take_soon(asker, bytes).await
+    pub async fn hold_bytes(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
+        self.answers.take_soon(owner, bytes).await
     }
 
-    /// Waits for bytes of the budget of answers before a run of an asker begins, as many as its answer may have; returns
+    /// Waits for bytes of the budget of answers before a run of an owner begins, as many as its answer may have; returns
     /// `None` after `limit`.
-    pub async fn hold_run(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
-        self.answers.take_within(asker, bytes, limit).await
+    pub async fn hold_run(&self, owner: QuotaOwner, bytes: usize, limit: Duration) -> Option<Reservation> {
+        self.answers.take_within(owner, bytes, limit).await
     }
 
-    /// Whether a request waits for bytes of the answer budget, or of a part of it that this asker can take. The server then
-    /// closes connections of the asker that do not read their answers.
+    /// Whether a request waits for bytes of the answer budget, or of a part of it that this owner can take. The server then
+    /// closes connections of the owner that do not read their answers.
     #[must_use]
-    pub fn answers_contended(&self, asker: Asker) -> bool {
-        self.answers.is_contended(asker)
+    pub fn answers_contended(&self, owner: QuotaOwner) -> bool {
+        self.answers.is_contended(owner)
     }
 }
 
@@ -174,8 +173,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn runs_of_one_caller_leave_room_for_a_run_of_another() {
         let (limits, limit, moment) = (Limits::new(), Duration::from_secs(5), Duration::from_millis(20));
-        let (greedy, other) = (Asker::from(1), Asker::from(2));
-        let pages = Asker { page: 1, ..greedy };
+        let (greedy, other) = (QuotaOwner::from(1), QuotaOwner::from(2));
+        let pages = QuotaOwner { is_page: true, ..greedy };
         let unread = limits.hold_run(pages, 10 * MIB, limit).await.unwrap();
         assert!(limits.hold_run(pages, 10 * MIB, moment).await.is_none());
         assert!(limits.hold_run(greedy, 20 * MIB, moment).await.is_some());
@@ -197,7 +196,7 @@ mod tests {
     /// A caller whose messages wait for upstreams leaves bytes of the budget for the facts of others.
     #[tokio::test(start_paused = true)]
     async fn facts_of_one_caller_leave_bytes_to_another_caller() {
-        let (limits, greedy, other) = (Limits::new(), Asker::from(1), Asker::from(2));
+        let (limits, greedy, other) = (Limits::new(), QuotaOwner::from(1), QuotaOwner::from(2));
         let mut reserved = limits.facts().take_soon(greedy, 40 * MIB).await.unwrap();
         reserved.merge(limits.facts().take_soon(greedy, 8 * MIB).await.unwrap());
         assert!(limits.facts().take_soon(greedy, MIB).await.is_none());
@@ -210,8 +209,8 @@ mod tests {
     async fn a_server_takes_no_bytes_of_another_servers_budgets() {
         let (one, other, limit) = (Limits::new(), Limits::new(), Duration::from_secs(1));
         let _spent = one.answers().try_take(one.answers().size()).unwrap();
-        assert!(one.hold_run(Asker::from(1), MIB, limit).await.is_none());
-        assert!(other.hold_run(Asker::from(1), MIB, limit).await.is_some());
+        assert!(one.hold_run(QuotaOwner::from(1), MIB, limit).await.is_none());
+        assert!(other.hold_run(QuotaOwner::from(1), MIB, limit).await.is_some());
         assert_eq!(other.answers().taken(), 0);
     }
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rootlight::types::Asker;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::processors::{self, Apart};
+use crate::quota_owner::QuotaOwner;
 
 /// Longest JSON text that is read on a thread that serves connections, in bytes; reading it takes well below
 /// a millisecond.
@@ -38,7 +38,7 @@ const COARSE: Duration = Duration::from_millis(1);
 /// The time for which the long work of an asker runs apart from its beginning, after such work did not pause.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
-/// The largest number of askers whose work did not pause. Beyond it all are forgotten, which bounds memory.
+/// The largest number of quota owners whose work did not pause. Beyond it all are forgotten, which bounds memory.
 const MAX_REMEMBERED: usize = 1_024;
 
 /// The threads that do the long work of one server, how many do so now, and whose work does not pause.
@@ -49,21 +49,21 @@ pub struct LongWork {
     lowered: OnceLock<Runtime>,
     /// The number of threads that do long work now.
     at_work: AtomicUsize,
-    /// The askers (`CallerId::asker`) whose work did not pause, and the times at which they are forgotten.
-    coarse_until: Mutex<BTreeMap<Asker, Instant>>,
+    /// The quota owners whose work did not pause, and the times at which they are forgotten.
+    coarse_until: Mutex<BTreeMap<QuotaOwner, Instant>>,
 }
 
 impl LongWork {
     /// Runs long work on a thread of lower priority than those that serve connections. The caller of this function limits how
-    /// many run at the same time. The work calls [`Pauses::pause`] often, if it can. `asker` is the caller whose message
-    /// needs the work.
+    /// many run at the same time. The work calls [`Pauses::pause`] often, if it can. `owner` is the one whose message needs
+    /// the work.
     pub fn spawn_lowered<T: Send + 'static>(
         self: &Arc<Self>,
-        asker: Option<Asker>,
+        owner: Option<QuotaOwner>,
         work: impl FnOnce(&Pauses<'_>) -> T + Send + 'static,
     ) -> JoinHandle<T> {
         let own = self.clone();
-        self.lowered().spawn_blocking(move || work(&Pauses::of_long_work(&own, asker)))
+        self.lowered().spawn_blocking(move || work(&Pauses::of_long_work(&own, owner)))
     }
 
     /// Runs work that takes long and cannot pause on a thread of its own, of even lower priority. Returns `None` if the work
@@ -106,21 +106,21 @@ impl LongWork {
         })
     }
 
-    /// Notes until `end` that work for an asker did not pause.
-    fn remember(&self, asker: Asker, end: Instant) {
+    /// Notes until `end` that work for an owner did not pause.
+    fn remember(&self, owner: QuotaOwner, end: Instant) {
         let mut until = self.coarse_until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.len() >= MAX_REMEMBERED {
             until.clear();
         }
-        until.insert(asker, end);
+        until.insert(owner, end);
     }
 
-    /// Whether work for an asker recently did not pause.
-    fn is_remembered(&self, asker: Asker, now: Instant) -> bool {
+    /// Whether work for an owner recently did not pause.
+    fn is_remembered(&self, owner: QuotaOwner, now: Instant) -> bool {
         let mut until = self.coarse_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_remembered = until.get(&asker).is_some_and(|until| *until > now);
+        let is_remembered = until.get(&owner).is_some_and(|until| *until > now);
         if !is_remembered {
-            until.remove(&asker);
+            until.remove(&owner);
         }
         is_remembered
     }
@@ -153,7 +153,7 @@ impl Moment {
 pub struct Pauses<'a> {
     work: &'a LongWork,
     /// The caller for whom long work is done; `None` for work of the program and for brief work.
-    asker: Option<Asker>,
+    owner: Option<QuotaOwner>,
     /// Whether the work is counted as long work. Brief work runs on threads that serve connections.
     is_long: bool,
     /// The last pause, or the beginning; `None` while long work did not occupy all processors.
@@ -163,16 +163,16 @@ pub struct Pauses<'a> {
 }
 
 impl<'a> Pauses<'a> {
-    fn new(work: &'a LongWork, asker: Option<Asker>, is_long: bool) -> Self {
+    fn new(work: &'a LongWork, owner: Option<QuotaOwner>, is_long: bool) -> Self {
         let last = Cell::new(work.is_busy().then(Moment::now));
-        Self { work, asker, is_long, last, apart: RefCell::new(None) }
+        Self { work, owner, is_long, last, apart: RefCell::new(None) }
     }
 
     /// The pauses of long work, which counts as such until they are dropped.
-    fn of_long_work(work: &'a LongWork, asker: Option<Asker>) -> Self {
+    fn of_long_work(work: &'a LongWork, owner: Option<QuotaOwner>) -> Self {
         work.at_work.fetch_add(1, Ordering::Relaxed);
-        let pauses = Self::new(work, asker, true);
-        if asker.is_some_and(|asker| work.is_remembered(asker, Instant::now())) {
+        let pauses = Self::new(work, owner, true);
+        if owner.is_some_and(|owner| work.is_remembered(owner, Instant::now())) {
             pauses.cannot_pause();
         }
         pauses
@@ -198,8 +198,8 @@ impl<'a> Pauses<'a> {
         }
         if is_coarse(processors::time_used().saturating_sub(last.used)) {
             self.cannot_pause();
-            if let Some(asker) = self.asker {
-                self.work.remember(asker, Instant::now() + REMEMBERED);
+            if let Some(owner) = self.owner {
+                self.work.remember(owner, Instant::now() + REMEMBERED);
             }
         }
         std::thread::yield_now();
@@ -323,7 +323,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_of_an_address_whose_work_did_not_pause_runs_apart_from_its_beginning() {
-        let (work, [coarse, other]) = (work(), [1, 2].map(Asker::from));
+        let (work, [coarse, other]) = (work(), [1, 2].map(QuotaOwner::from));
         work.remember(coarse, Instant::now() + HOUR);
         assert!(work.spawn_lowered(Some(coarse), is_apart).await.unwrap());
         assert!(!work.spawn_lowered(Some(other), is_apart).await.unwrap());
@@ -333,11 +333,11 @@ mod tests {
 
     #[test]
     fn an_address_is_forgotten_when_its_time_is_over() {
-        let (work, asker, now) = (work(), Asker::from(1), Instant::now());
-        work.remember(asker, now + HOUR);
-        assert!(work.is_remembered(asker, now) && work.is_remembered(asker, now + HOUR / 2));
-        assert!(!work.is_remembered(asker, now + HOUR));
-        assert!(!work.is_remembered(asker, now), "it was forgotten");
+        let (work, owner, now) = (work(), QuotaOwner::from(1), Instant::now());
+        work.remember(owner, now + HOUR);
+        assert!(work.is_remembered(owner, now) && work.is_remembered(owner, now + HOUR / 2));
+        assert!(!work.is_remembered(owner, now + HOUR));
+        assert!(!work.is_remembered(owner, now), "it was forgotten");
     }
 
     #[test]
@@ -349,10 +349,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn work_that_does_not_pause_while_all_processors_are_busy_is_found() {
-        let (work, asker) = (work(), Asker::from(1));
+        let (work, owner) = (work(), QuotaOwner::from(1));
         let own = work.clone();
         let run = move |pauses: &Pauses<'_>| {
-            let busy = (0..super::processors()).map(|_| Pauses::of_long_work(&own, Some(asker)));
+            let busy = (0..super::processors()).map(|_| Pauses::of_long_work(&own, Some(owner)));
             let _busy: Vec<Pauses<'_>> = busy.collect();
             pauses.pause();
             let before = processors::time_used();
@@ -360,8 +360,8 @@ mod tests {
             pauses.pause();
             is_apart(pauses)
         };
-        assert!(work.spawn_lowered(Some(asker), run).await.unwrap());
-        assert!(work.is_remembered(asker, Instant::now()));
+        assert!(work.spawn_lowered(Some(owner), run).await.unwrap());
+        assert!(work.is_remembered(owner, Instant::now()));
     }
 
     #[cfg(target_os = "linux")]

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rootlight::types::Asker;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::quota_owner::QuotaOwner;
 use crate::runs::RoundRobin;
 
 /// Most requests of one caller that wait for a permit; bounds memory. Further ones fail at once.
@@ -47,17 +47,17 @@ pub struct RequestPermits {
 #[derive(Default)]
 struct PermitState {
     /// The number of permits of each caller that has some; `None` is the program itself, here and below.
-    taken: BTreeMap<Option<Asker>, usize>,
+    taken: BTreeMap<Option<QuotaOwner>, usize>,
     /// The waiting requests of each caller, in the order in which they came. A permit is given through the sender.
-    waiting: RoundRobin<Option<Asker>, VecDeque<oneshot::Sender<RequestPermit>>>,
+    waiting: RoundRobin<Option<QuotaOwner>, VecDeque<oneshot::Sender<RequestPermit>>>,
     /// The time until which each doubtful caller counts as doubtful.
-    doubtful: BTreeMap<Option<Asker>, Instant>,
+    doubtful: BTreeMap<Option<QuotaOwner>, Instant>,
 }
 
 /// The right to send one request. Dropping it gives the permit to the next caller.
 pub struct RequestPermit {
     permits: Arc<RequestPermits>,
-    asker: Option<Asker>,
+    owner: Option<QuotaOwner>,
     /// Whether the permit is still counted in `taken`. If the waiting caller is gone, the permit is given back before it is
     /// dropped, and dropping it must not free it again.
     counted: bool,
@@ -75,18 +75,18 @@ impl RequestPermits {
     }
 
     /// Takes a permit; `None` if the caller would have to wait.
-    pub fn try_acquire(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
-        self.take(&mut self.state(), asker)
+    pub fn try_acquire(self: &Arc<Self>, owner: Option<QuotaOwner>) -> Option<RequestPermit> {
+        self.take(&mut self.state(), owner)
     }
 
     /// Waits for a permit; `None` if too many requests of this caller wait.
-    pub async fn acquire(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
+    pub async fn acquire(self: &Arc<Self>, owner: Option<QuotaOwner>) -> Option<RequestPermit> {
         let receiver = {
             let mut state = self.state();
-            if let Some(permit) = self.take(&mut state, asker) {
+            if let Some(permit) = self.take(&mut state, owner) {
                 return Some(permit);
             }
-            let queue = state.waiting.of(asker);
+            let queue = state.waiting.of(owner);
             if queue.len() >= MAX_WAITING {
                 // Requests that were cancelled while they waited do not count.
                 queue.retain(|waiting| !waiting.is_closed());
@@ -102,20 +102,20 @@ impl RequestPermits {
     }
 
     /// Takes a permit if the caller may have one now.
-    fn take(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> Option<RequestPermit> {
-        state.may_take(asker, self.limits, Instant::now()).then(|| self.give(state, asker))
+    fn take(self: &Arc<Self>, state: &mut PermitState, owner: Option<QuotaOwner>) -> Option<RequestPermit> {
+        state.may_take(owner, self.limits, Instant::now()).then(|| self.give(state, owner))
     }
 
     /// Makes a permit and counts it as taken.
-    fn give(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> RequestPermit {
-        *state.taken.entry(asker).or_default() += 1;
-        RequestPermit { permits: self.clone(), asker, counted: true }
+    fn give(self: &Arc<Self>, state: &mut PermitState, owner: Option<QuotaOwner>) -> RequestPermit {
+        *state.taken.entry(owner).or_default() += 1;
+        RequestPermit { permits: self.clone(), owner, counted: true }
     }
 
     /// Frees a permit, and gives permits to all waiting requests that may have one now.
-    fn leave(self: &Arc<Self>, asker: Option<Asker>) {
+    fn leave(self: &Arc<Self>, owner: Option<QuotaOwner>) {
         let (mut state, now) = (self.state(), Instant::now());
-        state.give_back(asker);
+        state.give_back(owner);
         while let Some((next, sender)) = state.next(self.limits, now) {
             // Sending fails if the waiting request was cancelled. The permit must not lock the state again when it is dropped.
             if let Err(mut permit) = sender.send(self.give(&mut state, next)) {
@@ -126,35 +126,36 @@ impl RequestPermits {
     }
 
     /// Notes that a request of this caller got no response.
-    fn doubt(&self, asker: Option<Asker>) {
+    fn doubt(&self, owner: Option<QuotaOwner>) {
         let (mut state, now) = (self.state(), Instant::now());
         state.doubtful.retain(|_, until| *until > now);
         if state.doubtful.len() >= MAX_DOUBTFUL {
             state.doubtful.clear();
         }
-        let until = state.doubtful.entry(asker).or_insert(now);
+        let until = state.doubtful.entry(owner).or_insert(now);
         *until = (*until + DOUBT).min(now + LONGEST_DOUBT);
     }
 }
 
 impl PermitState {
     /// Whether a caller may have a further permit.
-    fn may_take(&self, asker: Option<Asker>, limits: PermitLimits, now: Instant) -> bool {
-        let is_doubtful = |asker: &Option<Asker>| self.doubtful.get(asker).is_some_and(|until| *until > now);
+    fn may_take(&self, owner: Option<QuotaOwner>, limits: PermitLimits, now: Instant) -> bool {
+        let is_doubtful =
+            |owner: &Option<QuotaOwner>| self.doubtful.get(owner).is_some_and(|until| *until > now);
         let taken_in_doubt = || -> usize {
-            self.taken.iter().filter(|(asker, _)| is_doubtful(asker)).map(|(_, taken)| taken).sum()
+            self.taken.iter().filter(|(owner, _)| is_doubtful(owner)).map(|(_, taken)| taken).sum()
         };
         self.taken.values().sum::<usize>() < limits.all
-            && self.taken.get(&asker).is_none_or(|taken| *taken < limits.each)
-            && (!is_doubtful(&asker) || taken_in_doubt() < limits.doubtful)
+            && self.taken.get(&owner).is_none_or(|taken| *taken < limits.each)
+            && (!is_doubtful(&owner) || taken_in_doubt() < limits.doubtful)
     }
 
     /// Counts a permit as free.
-    fn give_back(&mut self, asker: Option<Asker>) {
-        let taken = self.taken.get(&asker).map_or(0, |taken| taken.saturating_sub(1));
+    fn give_back(&mut self, owner: Option<QuotaOwner>) {
+        let taken = self.taken.get(&owner).map_or(0, |taken| taken.saturating_sub(1));
         match taken {
-            0 => drop(self.taken.remove(&asker)),
-            taken => drop(self.taken.insert(asker, taken)),
+            0 => drop(self.taken.remove(&owner)),
+            taken => drop(self.taken.insert(owner, taken)),
         }
     }
 
@@ -163,32 +164,32 @@ impl PermitState {
         &mut self,
         limits: PermitLimits,
         now: Instant,
-    ) -> Option<(Option<Asker>, oneshot::Sender<RequestPermit>)> {
-        let next = self.waiting.in_turn().map(|(asker, _)| *asker);
+    ) -> Option<(Option<QuotaOwner>, oneshot::Sender<RequestPermit>)> {
+        let next = self.waiting.in_turn().map(|(owner, _)| *owner);
         // The braces end the life of the iterator with this statement: it borrows the queue, which `serve` changes.
-        let asker = { next }.find(|asker| self.may_take(*asker, limits, now))?;
-        let (sender, _) = self.waiting.serve(asker, |queue| (queue.pop_front(), queue.is_empty()));
-        Some((asker, sender?))
+        let owner = { next }.find(|owner| self.may_take(*owner, limits, now))?;
+        let (sender, _) = self.waiting.serve(owner, |queue| (queue.pop_front(), queue.is_empty()));
+        Some((owner, sender?))
     }
 }
 
 impl RequestPermit {
     /// The caller; `None` is the program itself.
     #[must_use]
-    pub const fn asker(&self) -> Option<Asker> {
-        self.asker
+    pub const fn quota_owner(&self) -> Option<QuotaOwner> {
+        self.owner
     }
 
     /// Notes that the request got no response, which makes the caller doubtful.
     pub fn unanswered(&self) {
-        self.permits.doubt(self.asker);
+        self.permits.doubt(self.owner);
     }
 }
 
 impl Drop for RequestPermit {
     fn drop(&mut self) {
         if self.counted {
-            self.permits.leave(self.asker);
+            self.permits.leave(self.owner);
         }
     }
 }

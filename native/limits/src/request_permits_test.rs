@@ -5,20 +5,20 @@ use super::*;
 const SIZES: PermitLimits = PermitLimits { all: 3, each: 2, doubtful: 1 };
 
 /// The pages of a caller, and its programs.
-const GREEDY: Option<Asker> = Some(Asker { number: 2, page: 1 });
-const OTHER: Option<Asker> = Some(Asker { number: 2, page: 0 });
+const GREEDY: Option<QuotaOwner> = Some(QuotaOwner { number: 2, is_page: true });
+const OTHER: Option<QuotaOwner> = Some(QuotaOwner { number: 2, is_page: false });
 
 /// Takes a place at once, if there is one.
-async fn try_acquire(permits: &Arc<RequestPermits>, asker: Option<Asker>) -> Option<RequestPermit> {
-    tokio::time::timeout(Duration::ZERO, permits.acquire(asker)).await.ok().flatten()
+async fn try_acquire(permits: &Arc<RequestPermits>, owner: Option<QuotaOwner>) -> Option<RequestPermit> {
+    tokio::time::timeout(Duration::ZERO, permits.acquire(owner)).await.ok().flatten()
 }
 
 /// Asks many questions of a caller, each of which a peer leaves unanswered for 6 s.
-fn flood(permits: &Arc<RequestPermits>, asker: Option<Asker>, questions: usize) {
+fn flood(permits: &Arc<RequestPermits>, owner: Option<QuotaOwner>, questions: usize) {
     for _ in 0..questions {
         let permits = permits.clone();
         tokio::spawn(async move {
-            let Some(permit) = permits.acquire(asker).await else { return };
+            let Some(permit) = permits.acquire(owner).await else { return };
             tokio::time::sleep(Duration::from_secs(6)).await;
             permit.unanswered();
         });
@@ -74,11 +74,11 @@ async fn callers_take_turns_and_doubt_ends() {
     let permits = RequestPermits::new(PermitLimits { all: 1, each: 1, doubtful: 1 });
     let first = permits.acquire(None).await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
-    for asker in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3.into())] {
+    for owner in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3.into())] {
         let (permits, order) = (permits.clone(), order.clone());
         tokio::spawn(async move {
-            let permit = permits.acquire(asker).await.unwrap();
-            order.lock().unwrap().push(asker);
+            let permit = permits.acquire(owner).await.unwrap();
+            order.lock().unwrap().push(owner);
             tokio::time::sleep(Duration::from_millis(1)).await;
             drop(permit);
         });

@@ -7,11 +7,11 @@ use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use futures::{FutureExt as _, StreamExt as _};
 use rootlight::rpc::{Caller, Message};
-use rootlight::types::Asker;
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
+use rootlight_limits::quota_owner::QuotaOwner;
 use rootlight_limits::runs::Size;
 use tokio::time::{Instant, timeout};
 
@@ -50,7 +50,7 @@ pub(crate) enum UnreadBody {
 /// Takes the body of a request, up to the limit. Returns it with the bytes of the request budget that it holds.
 pub(crate) async fn read(
     request: &mut Request,
-    asker: Asker,
+    owner: QuotaOwner,
     shared: &ServerState,
 ) -> Result<(Vec<u8>, Reservation), UnreadBody> {
     let (limits, most) = (&shared.counts.limits, shared.limits.message_bytes);
@@ -65,12 +65,12 @@ pub(crate) async fn read(
     let mut chunks = std::mem::take(request.body_mut()).into_data_stream();
     let (mut body, mut reserved) = (Vec::new(), Reservation::default());
     let (mut surplus, mut piece) = (0_usize, 0_usize);
-    while let Some(chunk) = next(&mut chunks, &mut until, (asker, &reserved), limits).await? {
+    while let Some(chunk) = next(&mut chunks, &mut until, (owner, &reserved), limits).await? {
         piece = piece.saturating_add(chunk.len());
         if piece >= PIECE {
             piece = 0;
             if limits.work().is_busy() {
-                tokio::time::sleep_until(shared.rests.next_piece(asker, Instant::now())).await;
+                tokio::time::sleep_until(shared.rests.next_piece(owner, Instant::now())).await;
             }
         }
         let length = body.len().saturating_add(chunk.len());
@@ -79,7 +79,7 @@ pub(crate) async fn read(
                 // The body's whole possible size is taken at once, so that no body holds some bytes and waits for more.
                 let whole = if exact { announced.min(most) } else { most };
                 let left = until().saturating_duration_since(Instant::now());
-                let taking = Box::pin(limits.requests().take_within(asker, whole, left));
+                let taking = Box::pin(limits.requests().take_within(owner, whole, left));
                 reserved = taking.await.ok_or(UnreadBody::NoRoom)?;
                 body.reserve_exact(whole.saturating_sub(body.len()));
             }
@@ -103,7 +103,7 @@ pub(crate) async fn read(
 async fn next(
     chunks: &mut BodyDataStream,
     until: &mut impl FnMut() -> Instant,
-    (asker, reserved): (Asker, &Reservation),
+    (owner, reserved): (QuotaOwner, &Reservation),
     limits: &Limits,
 ) -> Result<Option<Bytes>, UnreadBody> {
     if chunks.is_end_stream() {
@@ -118,7 +118,7 @@ async fn next(
     Box::pin(async move {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let is_contended = || reserved.bytes() > 0 && limits.requests().is_contended(asker);
+            let is_contended = || reserved.bytes() > 0 && limits.requests().is_contended(owner);
             match timeout(left.min(PATIENCE), chunks.next()).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use rootlight::types::Asker;
 use rootlight_limits::budget::{Reservation, SMALL_ANSWER, milliseconds as now};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::network_counts::NetworkCounts;
+use rootlight_limits::quota_owner::QuotaOwner;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -60,8 +60,8 @@ pub(crate) struct ClientConnection {
     pub(crate) counts: Counts,
     /// The client of a WebSocket that a trusted proxy passes on, once the connection is such a WebSocket.
     forwarded: OnceLock<CallerId>,
-    /// The asker for whom messages and answers are counted: the client or its API key, or its pages.
-    asker: Mutex<Asker>,
+    /// The owner in whose quota messages and answers count: the client or its API key, or its pages.
+    owner: Mutex<QuotaOwner>,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
     /// The time when the last of these messages was answered, or when the connection was opened, in milliseconds of the clock of
@@ -100,7 +100,7 @@ impl ClientConnection {
             is_unix: address.is_none(),
             counts: counts.clone(),
             forwarded: OnceLock::new(),
-            asker: Mutex::new(id.asker()),
+            owner: Mutex::new(id.quota_owner()),
             working: AtomicUsize::new(0),
             idle_since: AtomicU64::new(now()),
             unsent: AtomicUsize::new(0),
@@ -131,11 +131,11 @@ impl ClientConnection {
 
     /// Counts messages and answers for this client, or for the API key that it stands for, from now on.
     pub(crate) fn count_for(&self, id: CallerId) {
-        *self.asker.lock().unwrap_or_else(PoisonError::into_inner) = id.asker();
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = id.quota_owner();
     }
 
-    fn asker(&self) -> Asker {
-        *self.asker.lock().unwrap_or_else(PoisonError::into_inner)
+    fn quota_owner(&self) -> QuotaOwner {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts bytes as unsent until the returned value is dropped. Bytes for which `reserved` has no reservation take one of the
@@ -151,7 +151,7 @@ impl ClientConnection {
         reserved.shrink_to(bytes);
         let lacking = bytes.saturating_sub(reserved.bytes());
         let further = if lacking > 0 && self.unsent() > SMALL_ANSWER {
-            Box::pin(self.counts.limits.hold_bytes(self.asker(), lacking)).await?
+            Box::pin(self.counts.limits.hold_bytes(self.quota_owner(), lacking)).await?
         } else {
             Reservation::default()
         };
@@ -210,7 +210,7 @@ impl ClientConnection {
         if inbound.bytes <= FREE_BYTES + inbound.reserved.bytes() {
             return true;
         }
-        let more = self.counts.limits.requests().take_or_refuse(self.asker(), BODY_STEP.max(bytes));
+        let more = self.counts.limits.requests().take_or_refuse(self.quota_owner(), BODY_STEP.max(bytes));
         more.map(|more| inbound.reserved.merge(more)).is_some()
     }
 
@@ -234,7 +234,7 @@ impl ClientConnection {
     pub(crate) async fn message_overdue(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
-            let is_contended = self.counts.limits.requests().is_contended(self.asker());
+            let is_contended = self.counts.limits.requests().is_contended(self.quota_owner());
             let late = |inbound: &Inbound| {
                 let limit = if is_contended { limit.min(CONTENDED_WRITE) } else { limit };
                 inbound.reserved.bytes() > 0 && inbound.since.is_some_and(|since| since.elapsed() >= limit)
@@ -263,7 +263,7 @@ impl ClientConnection {
             }
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
-            let contended = self.unsent() > 0 && self.counts.limits.answers_contended(self.asker());
+            let contended = self.unsent() > 0 && self.counts.limits.answers_contended(self.quota_owner());
             let allowed = if contended { limit.min(CONTENDED_WRITE) } else { limit };
             mark = match mark {
                 _ if self.unsent() == 0 => None,

@@ -122,9 +122,9 @@ const PART: usize = 16 << 20;
 
 /// Makes the client's part of the budget contended for some seconds.
 fn contend(client: &ClientConnection) {
-    let (asker, requests) = (client.asker(), client.counts.limits.requests());
-    let part = requests.take_or_refuse(asker, PART);
-    assert!(part.is_some() && requests.take_or_refuse(asker, FREE_BYTES).is_none());
+    let (owner, requests) = (client.quota_owner(), client.counts.limits.requests());
+    let part = requests.take_or_refuse(owner, PART);
+    assert!(part.is_some() && requests.take_or_refuse(owner, FREE_BYTES).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ fn messages_of_a_websocket_count_for_its_page() {
     let program = connection.client();
     let page = CallerId { page: 7, ..program };
     connection.count_messages();
-    let _part = connection.counts.limits.requests().take_or_refuse(page.asker(), 8 << 20).unwrap();
+    let _part = connection.counts.limits.requests().take_or_refuse(page.quota_owner(), 8 << 20).unwrap();
     connection.count_for(page);
     assert!(!connection.received(2 * FREE_BYTES), "the part of pages is used up");
     connection.count_for(program);

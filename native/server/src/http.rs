@@ -154,7 +154,7 @@ async fn post(
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
     let caller_id = CallerId::of(caller);
-    let (body, reserved) = match body::read(request, caller_id.asker(), shared).await {
+    let (body, reserved) = match body::read(request, caller_id.quota_owner(), shared).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
@@ -196,7 +196,7 @@ async fn answer(
     let Some(reply) = reply else { return nothing() };
     let status = if reply.is_unusable() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let work = shared.counts.limits.work();
-    let Some(text) = write(reply, caller_id.asker(), work).await else {
+    let Some(text) = write(reply, caller_id.quota_owner(), work).await else {
         return nothing();
     };
     let plain = text.into_bytes();

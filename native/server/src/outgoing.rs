@@ -17,9 +17,9 @@ use futures::{SinkExt as _, StreamExt as _};
 use hyper::body::{Body, Frame, SizeHint};
 use rootlight::rpc::Reply;
 use rootlight::rpc::envelope::{Id, write_error};
-use rootlight::types::Asker;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::priority::{LongWork, SHORT_JSON};
+use rootlight_limits::quota_owner::QuotaOwner;
 use tokio::time::timeout;
 use tungstenite::Message;
 use tungstenite::protocol::CloseFrame;
@@ -95,12 +95,12 @@ impl OutgoingResponse {
 }
 
 /// Writes a reply as text: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
-pub(super) async fn write(reply: Reply, asker: Asker, work: &Arc<LongWork>) -> Option<String> {
+pub(super) async fn write(reply: Reply, owner: QuotaOwner, work: &Arc<LongWork>) -> Option<String> {
     if reply.bytes() <= SHORT_JSON {
         return reply.into_text();
     }
     // Awaiting the thread fails only if the writing panics, which is a defect; nothing is sent then.
-    work.spawn_lowered(Some(asker), |_| reply.into_text()).await.ok()?
+    work.spawn_lowered(Some(owner), |_| reply.into_text()).await.ok()?
 }
 
 /// The content type of answers.

@@ -251,8 +251,8 @@ async fn written(
     match answered {
         Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
             let effects = reply.effects().collect();
-            let asker = CallerId::of(subscriptions.caller()).asker();
-            (outgoing::write(reply, asker, shared.counts.limits.work()).await, reserved, effects)
+            let owner = CallerId::of(subscriptions.caller()).quota_owner();
+            (outgoing::write(reply, owner, shared.counts.limits.work()).await, reserved, effects)
         }
         // Answers in pieces are made for HTTP only.
         Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),

@@ -20,7 +20,7 @@ use super::error::{NOT_A_URL, redact};
 use super::last_address::LastAddress;
 use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, bytes_to_reserve};
 use super::words::{self, describe};
-use super::{ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
+use super::{ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, quota_owner, tls};
 
 /// Id of the first request in a batch.
 const FIRST_ID: u64 = 1;
@@ -194,7 +194,7 @@ impl HttpUpstream {
     /// running it, and would run it once more.
     fn transport(&self, failure: reqwest::Error) -> FailedAttempt {
         let may_run = failure.is_timeout() && !failure.is_connect();
-        let retry = (!may_run || asker().is_none()).then_some(None);
+        let retry = (!may_run || quota_owner().is_none()).then_some(None);
         let error = if failure.is_timeout() {
             UpstreamError::Timeout(self.config.timeout.as_millis())
         } else {
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     /// How often a node that never answers is sent a request.
-    async fn tries(asker: Option<u64>) -> usize {
+    async fn tries(owner: Option<u64>) -> usize {
         let node = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", node.local_addr().unwrap());
         let taken = tokio::spawn(async move {
@@ -306,8 +306,8 @@ mod tests {
         let config = HttpConfig { timeout: limit, pause, ..HttpConfig::default() };
         let upstream = HttpUpstream::new(&url, config).unwrap();
         let asked = upstream.request(vec![UpstreamRequest::new("eth_call", "[]".into())]);
-        let answers = match asker {
-            Some(asker) => with_caller(asker.into(), asked).await,
+        let answers = match owner {
+            Some(owner) => with_caller(owner.into(), asked).await,
             None => asked.await,
         };
         assert!(matches!(answers[0], Err(UpstreamError::Timeout(_))), "{answers:?}");

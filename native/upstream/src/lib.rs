@@ -8,7 +8,6 @@
 //! | [`replay`], [`record`] | recordings as upstreams, and how they are written |
 //! | [`source_quota`] | the memory that the responses of one source may take |
 
-mod asker;
 mod batch;
 pub mod bitcoin;
 mod error;
@@ -17,6 +16,7 @@ mod last_address;
 mod of_network;
 mod open;
 pub mod p2p;
+mod quota_owner;
 pub mod record;
 mod redacted;
 pub mod replay;
@@ -32,12 +32,12 @@ mod ws_open;
 use rootlight::light::UpstreamRequest;
 use serde_json::Value;
 
-pub use asker::{asker, with_caller};
 pub(crate) use batch::result_of;
 pub use error::{UpstreamError, UpstreamResult, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
 pub use of_network::of_network;
 pub use open::{OpenError, open, open_of_network, open_with};
+pub use quota_owner::{quota_owner, with_caller};
 pub use redacted::redacted;
 pub use source::{CurrentSource, Dismissal, ReservedResults, SharedUpstream, Upstream, unreserved};
 pub use tls::config as tls_config;

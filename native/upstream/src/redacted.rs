@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use tracing::info;
 
-use super::{ReservedResults, SharedUpstream, Upstream, UpstreamResult, asker};
+use super::{ReservedResults, SharedUpstream, Upstream, UpstreamResult, quota_owner};
 
 /// The text that callers get instead of the text of an upstream.
 const REDACTED_TEXT: &str = "the server's log has the reason";
@@ -28,7 +28,7 @@ pub fn redacted(upstream: SharedUpstream, for_others: bool) -> SharedUpstream {
 impl RedactedUpstream {
     /// Whether the present caller may read the upstream's error texts.
     fn may_read_errors(&self) -> bool {
-        !self.is_public && asker().is_none_or(|asker| asker.page == 0)
+        !self.is_public && quota_owner().is_none_or(|owner| !owner.is_page)
     }
 
     /// Replaces the texts of all errors, except where `refusals` is true: the error of a sent transaction is the answer that its
@@ -72,7 +72,7 @@ impl Upstream for RedactedUpstream {
 
 #[cfg(test)]
 mod tests {
-    use rootlight::types::Asker;
+    use rootlight_limits::quota_owner::QuotaOwner;
 
     use super::super::{UpstreamError, unreserved, with_caller};
     use super::*;
@@ -115,12 +115,12 @@ mod tests {
     #[tokio::test]
     async fn programs_get_texts_of_the_users_own_upstream_and_foreign_pages_do_not() {
         let upstream = redacted(Arc::new(FailingUpstream), false);
-        let asked_for = async |page| {
+        let asked_for = async |is_page| {
             let request = vec![UpstreamRequest::new("eth_getProof", "[]".into())];
-            let asker = Asker { number: 7, page };
-            with_caller(asker, upstream.request(request)).await.remove(0).unwrap_err().to_string()
+            let owner = QuotaOwner { number: 7, is_page };
+            with_caller(owner, upstream.request(request)).await.remove(0).unwrap_err().to_string()
         };
-        assert!(asked_for(0).await.ends_with(WORDS));
-        assert!(asked_for(1).await.ends_with(REDACTED_TEXT));
+        assert!(asked_for(false).await.ends_with(WORDS));
+        assert!(asked_for(true).await.ends_with(REDACTED_TEXT));
     }
 }

@@ -19,7 +19,7 @@ use rootlight_limits::{Limits, OF_ONE_SOURCE};
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 
-use super::{UpstreamError, UpstreamResult, asker};
+use super::{UpstreamError, UpstreamResult, quota_owner};
 
 /// Longest message that is read on a thread that serves connections, in bytes; reading it takes well below a
 /// millisecond.
@@ -190,13 +190,13 @@ impl SourceQuota {
 
     /// Waits for the first bytes of a response, at most for [`PATIENCE`].
     pub(crate) async fn reserve_when_free(&self, bytes: usize) -> Result<Reservation, NoRoom> {
-        let reserved = self.reserve_when_possible(asker().is_some(), bytes);
+        let reserved = self.reserve_when_possible(quota_owner().is_some(), bytes);
         tokio::time::timeout(PATIENCE, reserved).await.map_err(|_| NoRoom)
     }
 
-    /// Reserves bytes if they are free now, for the present caller or the program itself ([`asker`]).
+    /// Reserves bytes if they are free now, for the present caller or the program itself ([`quota_owner`]).
     pub(crate) fn try_reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
-        self.try_reserve_for(asker().is_some(), bytes)
+        self.try_reserve_for(quota_owner().is_some(), bytes)
     }
 
     /// As [`Self::try_reserve`]. `is_caller` says whether the bytes are for a caller, in a task that has no present caller.

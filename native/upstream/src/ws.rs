@@ -16,7 +16,7 @@ use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::{NOT_A_URL, redact};
 use super::last_address::LastAddress;
 use super::ws_link::{OutgoingBatch, WsConnection};
-use super::{HttpConfig, ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
+use super::{HttpConfig, ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, quota_owner};
 
 /// Most batches that wait for the connection's task. Further senders wait.
 const QUEUE: usize = 64;
@@ -85,7 +85,7 @@ impl BatchTransport for WsUpstream {
             let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
             let body = encode_batch(requests, first);
             let (answer, answered) = oneshot::channel();
-            let (count, is_caller) = (requests.len(), asker().is_some());
+            let (count, is_caller) = (requests.len(), quota_owner().is_some());
             let batch = OutgoingBatch { first, count, body, is_caller, answer };
             self.batches().await.send(batch).await.map_err(|_| task_ended())?;
             match answered.await.map_err(|_| task_ended())? {

@@ -57,7 +57,7 @@ async fn a_body_of_a_page_waits_for_the_part_of_pages_alone() {
             None => request.send(),
         }
     };
-    let pages = CallerId { page: 7, ..CallerId::new(from) }.asker();
+    let pages = CallerId { page: 7, ..CallerId::new(from) }.quota_owner();
     let spent = server.limits.requests().take_within(pages, 8 << 20, Duration::from_secs(1)).await.unwrap();
     assert_eq!(ask(Some(PAGE)).await.unwrap().status(), 503);
     assert_eq!(ask(None).await.unwrap().status(), 200, "programs have their own half");

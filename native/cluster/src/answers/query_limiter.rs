@@ -4,9 +4,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rootlight::types::Asker;
 use rootlight_limits::request_permits::{PermitLimits, RequestPermits};
-use rootlight_upstream::asker;
+use rootlight_upstream::quota_owner;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -56,7 +55,7 @@ impl QueryLimiter {
             return Err(NoAnswer::Paused);
         }
         // Questions of the program itself, which have no caller, are limited by `open` only.
-        let _caller_permit = match asker().map(Asker::quota_owner) {
+        let _caller_permit = match quota_owner() {
             None => None,
             caller => Some(self.callers.try_acquire(caller).ok_or(NoAnswer::Busy)?),
         };

@@ -343,7 +343,7 @@ impl LightService {
                     asked = true;
                     let upstreams = (&*self.upstreams, &*self.shared.counts.metrics);
                     let asked = ask_round(upstreams, round, self.hedges.as_ref());
-                    let responses = with_caller(caller_id.asker(), asked).await;
+                    let responses = with_caller(caller_id.quota_owner(), asked).await;
                     next = SessionInput::Feed(session, responses);
                 }
                 SessionStep::Done(reply) => {
@@ -383,7 +383,7 @@ impl LightService {
         let brief_permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
         let permit = if brief { None } else { Some(self.runs.enter(caller_id, size).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
-        let work = self.limits().work().spawn_lowered(Some(caller_id.asker()), move |pauses| {
+        let work = self.limits().work().spawn_lowered(Some(caller_id.quota_owner()), move |pauses| {
             let _permits = (brief_permit, permit);
             let mut session = match next {
                 SessionInput::Start(message, caller) => {
@@ -424,7 +424,8 @@ impl LightService {
             reserved.shrink_to(bytes);
             return true;
         }
-        let more = self.limits().hold_answer(caller_id.asker(), bytes.saturating_sub(reserved.bytes())).await;
+        let more =
+            self.limits().hold_answer(caller_id.quota_owner(), bytes.saturating_sub(reserved.bytes())).await;
         more.map(|more| reserved.merge(more)).is_some()
     }
 
@@ -434,7 +435,7 @@ impl LightService {
         if bytes <= SMALL_FACTS || missing == 0 {
             return true;
         }
-        let more = self.limits().facts().take_soon(caller_id.asker(), missing).await;
+        let more = self.limits().facts().take_soon(caller_id.quota_owner(), missing).await;
         more.map(|more| reserved.merge(more)).is_some()
     }
 }

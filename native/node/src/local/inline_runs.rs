@@ -82,17 +82,17 @@ impl InlineRuns {
 
     /// Notes that this client has sent a message.
     pub(super) fn sent(&self, caller_id: CallerId) {
-        self.sent_at(caller_id.asker().number, || self.now());
+        self.sent_at(caller_id.quota_owner().number, || self.now());
     }
 
     /// Whether a message of this client may be tried.
     pub(super) fn allows(&self, caller_id: CallerId) -> bool {
-        self.allows_at(caller_id.asker().number, self.now())
+        self.allows_at(caller_id.quota_owner().number, self.now())
     }
 
     /// Notes how long an attempt took.
     pub(super) fn note_duration(&self, caller_id: CallerId, attempt: &Attempt) {
-        self.note_duration_at(caller_id.asker().number, self.time_of(attempt), self.now());
+        self.note_duration_at(caller_id.quota_owner().number, self.time_of(attempt), self.now());
     }
 
     /// Whether an attempt has taken as long as it may.
@@ -129,37 +129,37 @@ impl InlineRuns {
         micros(self.made.elapsed())
     }
 
-    /// As [`Self::sent`], with the number of the asker and the time.
-    fn sent_at(&self, asker: u64, now: impl FnOnce() -> u64) {
-        if self.newest.swap(asker, Ordering::Relaxed) != asker {
+    /// As [`Self::sent`], with the number of the quota owner and the time.
+    fn sent_at(&self, owner: u64, now: impl FnOnce() -> u64) {
+        if self.newest.swap(owner, Ordering::Relaxed) != owner {
             self.shared.store(now().saturating_add(micros(SHARED_TIME)), Ordering::Relaxed);
         }
     }
 
-    /// As [`Self::allows`], with the number of the asker and the time.
-    fn allows_at(&self, asker: u64, now: u64) -> bool {
+    /// As [`Self::allows`], with the number of the quota owner and the time.
+    fn allows_at(&self, owner: u64, now: u64) -> bool {
         let is_shared = now < self.shared.load(Ordering::Relaxed);
         // Attempts have used up the time until `paid`; up to a burst of it may lie in the future.
         let ahead = self.paid.load(Ordering::Relaxed).saturating_sub(now);
         let is_used_up = ahead >= micros(BURST).saturating_mul(PRICE);
-        let rests = self.rest_end_of(asker).is_some_and(|end| now < end.load(Ordering::Relaxed));
+        let rests = self.rest_end_of(owner).is_some_and(|end| now < end.load(Ordering::Relaxed));
         !(rests || is_shared && is_used_up)
     }
 
-    /// As [`Self::note_duration`], with the number of the asker and the times.
-    fn note_duration_at(&self, asker: u64, time: Duration, now: u64) {
+    /// As [`Self::note_duration`], with the number of the quota owner and the times.
+    fn note_duration_at(&self, owner: u64, time: Duration, now: u64) {
         let paid = self.paid.load(Ordering::Relaxed).max(now);
         let paid = paid.saturating_add(micros(time).saturating_mul(PRICE));
         self.paid.store(paid.min(now.saturating_add(micros(LONGEST_PAUSE))), Ordering::Relaxed);
-        if let (true, Some(end)) = (time > self.longest(), self.rest_end_of(asker)) {
+        if let (true, Some(end)) = (time > self.longest(), self.rest_end_of(owner)) {
             end.store(now.saturating_add(micros(time).saturating_mul(REST_FACTOR)), Ordering::Relaxed);
         }
     }
 
-    /// The entry of an asker.
-    fn rest_end_of(&self, asker: u64) -> Option<&AtomicU64> {
+    /// The entry of a quota owner.
+    fn rest_end_of(&self, owner: u64) -> Option<&AtomicU64> {
         // Neighbouring addresses and networks differ in their low bits.
-        let entry = asker.wrapping_add(asker >> 8) % ENTRIES;
+        let entry = owner.wrapping_add(owner >> 8) % ENTRIES;
         self.rest_ends.get(usize::try_from(entry).ok()?)
     }
 }
@@ -187,12 +187,12 @@ mod tests {
     }
 
     /// The time that attempts of 100 µs take from `from` on, for as long as they are allowed one after the other until `to`.
-    fn taken(runs: &InlineRuns, asker: u64, from: u64, to: u64) -> u64 {
+    fn taken(runs: &InlineRuns, owner: u64, from: u64, to: u64) -> u64 {
         let (mut now, mut taken) = (from, 0);
         while now < to {
-            if runs.allows_at(asker, now) {
+            if runs.allows_at(owner, now) {
                 (now, taken) = (now + 100, taken + 100);
-                runs.note_duration_at(asker, Duration::from_micros(100), now);
+                runs.note_duration_at(owner, Duration::from_micros(100), now);
             } else {
                 now += 10;
             }

@@ -27,7 +27,7 @@ pub(super) fn pieces(
         async move {
             // A stream is one call, not a batch.
             let permit = runs.enter(caller_id, Size::Single).await;
-            let reserved = limits.hold_run(caller_id.asker(), logs.next_bytes(), patience).await;
+            let reserved = limits.hold_run(caller_id.quota_owner(), logs.next_bytes(), patience).await;
             let mut reserved = reserved.ok_or_else(|| io::Error::other(NO_ROOM))?;
             let make = move |pauses: &Pauses<'_>| {
                 let _permit = permit;
@@ -36,8 +36,11 @@ pub(super) fn pieces(
                 pauses.pause();
                 (piece, logs)
             };
-            let (piece, logs) =
-                limits.work().spawn_lowered(Some(caller_id.asker()), make).await.map_err(io::Error::other)?;
+            let (piece, logs) = limits
+                .work()
+                .spawn_lowered(Some(caller_id.quota_owner()), make)
+                .await
+                .map_err(io::Error::other)?;
             let Some(text) = piece.map_err(io::Error::other)? else { return Ok(None) };
             reserved.shrink_to(text.len());
             Ok(Some(((text, reserved), logs)))

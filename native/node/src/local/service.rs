@@ -170,7 +170,7 @@ impl LocalService {
 
     /// Reserves bytes of the answer budget for a reply.
     async fn reserve(&self, caller_id: CallerId, reply: Reply) -> Result<ReservedReply, Unanswered> {
-        let reserved = self.limits().hold_answer(caller_id.asker(), reply.bytes()).await;
+        let reserved = self.limits().hold_answer(caller_id.quota_owner(), reply.bytes()).await;
         let reserved = reserved.ok_or(Unanswered::NoRoom)?;
         Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
     }
@@ -190,7 +190,7 @@ impl LocalService {
             (false, _) => &self.writes,
         };
         let permit = runs.enter(caller_id, size).await;
-        let reserved = self.limits().hold_run(caller_id.asker(), MAX_RESPONSE, BUDGET_PATIENCE).await;
+        let reserved = self.limits().hold_run(caller_id.quota_owner(), MAX_RESPONSE, BUDGET_PATIENCE).await;
         let mut reserved = reserved.ok_or(Unanswered::NoRoom)?;
         let work = move |pauses: &Pauses<'_>| {
             let _permit = permit;
@@ -198,7 +198,7 @@ impl LocalService {
         };
         // A long message decodes and hashes megabytes of parameters without pauses, so it runs on a thread of lower priority.
         let ran = match has_short_text {
-            true => self.limits().work().spawn_lowered(Some(caller_id.asker()), work).await.ok(),
+            true => self.limits().work().spawn_lowered(Some(caller_id.quota_owner()), work).await.ok(),
             false => self.limits().work().run_last(work).await,
         };
         match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::from)? {

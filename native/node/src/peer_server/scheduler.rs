@@ -56,17 +56,17 @@ impl ResponseScheduler {
     ) -> Option<PeerResponse> {
         let is_long = bytes > SHORT_RESPONSE;
         let budget = self.budget(is_long);
-        let reserved = budget.take_within(peer.asker(), bytes, BUDGET_PATIENCE).await?;
+        let reserved = budget.take_within(peer.quota_owner(), bytes, BUDGET_PATIENCE).await?;
         let permit = self.queue.enter(peer, Size::Single).await;
         let active =
             ActiveResponse { queue: self.queue.clone(), peer, permit: Some(permit), reserved, is_long };
         // The bytes stay reserved until the work ends, even if the connection ends before.
         let work = move |_: &Pauses<'_>| active.run(make);
-        let (made, mut reserved) = self.work.spawn_lowered(Some(peer.asker()), work).await.ok()?;
+        let (made, mut reserved) = self.work.spawn_lowered(Some(peer.quota_owner()), work).await.ok()?;
         let payload = made?;
         reserved.shrink_to(payload.len());
         if let Some(more) = payload.len().checked_sub(reserved.bytes()).filter(|more| *more > 0) {
-            reserved.merge(budget.take_or_refuse(peer.asker(), more)?);
+            reserved.merge(budget.take_or_refuse(peer.quota_owner(), more)?);
         }
         Some(PeerResponse { payload, reserved, is_long })
     }
@@ -78,7 +78,7 @@ impl ResponseScheduler {
 
     /// Whether other peers wait for bytes that responses of this length to this peer take.
     pub(super) fn is_contended(&self, peer: CallerId, is_long: bool) -> bool {
-        self.budget(is_long).is_contended(peer.asker())
+        self.budget(is_long).is_contended(peer.quota_owner())
     }
 }
 

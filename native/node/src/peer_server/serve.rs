@@ -8,9 +8,10 @@ use std::time::Duration;
 use alloy_primitives::{B256, keccak256};
 use futures::future::BoxFuture;
 use quick_cache::sync::Cache;
-use rootlight::types::{Asker, BlockRef};
+use rootlight::types::BlockRef;
 use rootlight_limits::Limits;
 use rootlight_limits::caller_id::CallerId;
+use rootlight_limits::quota_owner::QuotaOwner;
 use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list_payload};
 use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
@@ -130,13 +131,13 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
 
 /// The quotas of bytes of the addresses that are served.
 #[derive(Default)]
-struct AddressQuotas(Mutex<BTreeMap<Asker, SourceQuota>>);
+struct AddressQuotas(Mutex<BTreeMap<QuotaOwner, SourceQuota>>);
 
 impl AddressQuotas {
-    fn of(&self, asker: Asker, limits: &Limits) -> SourceQuota {
+    fn of(&self, owner: QuotaOwner, limits: &Limits) -> SourceQuota {
         let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         each.retain(|_, quota| quota.is_used());
-        each.entry(asker).or_insert_with(|| SourceQuota::of_served_address(limits, UNREAD_OF_ADDRESS)).clone()
+        each.entry(owner).or_insert_with(|| SourceQuota::of_served_address(limits, UNREAD_OF_ADDRESS)).clone()
     }
 }
 
@@ -178,7 +179,7 @@ impl PeerServerState {
             chain: self.chain.clone(),
             scheduler: self.scheduler.clone(),
             seen: SeenTransactions::default(),
-            quota: self.quotas.of(peer.asker(), self.identity.limits()),
+            quota: self.quotas.of(peer.quota_owner(), self.identity.limits()),
             peer,
             seat: OnceLock::new(),
         }

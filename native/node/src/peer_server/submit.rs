@@ -7,8 +7,8 @@ use std::time::Duration;
 use alloy_primitives::{B256, hex, keccak256};
 use quick_cache::sync::Cache;
 use rootlight::rpc::Message;
-use rootlight::types::Asker;
 use rootlight_limits::caller_id::CallerId;
+use rootlight_limits::quota_owner::QuotaOwner;
 use rootlight_server::methods::dispatcher;
 use rootlight_server::service::Service;
 use tokio::runtime::Handle;
@@ -38,8 +38,8 @@ pub(crate) struct Submitter {
     sent: Arc<Cache<B256, Instant>>,
     service: Arc<dyn Service>,
     runtime: Handle,
-    /// The queues, by asker, which is a peer's address here. Each queue has a task that sends its transactions, and exists as long.
-    waiting: Arc<Mutex<BTreeMap<Asker, SubmitQueue>>>,
+    /// The queues, by quota owner, which is a peer's address here. Each queue has a task that sends its transactions, and exists as long.
+    waiting: Arc<Mutex<BTreeMap<QuotaOwner, SubmitQueue>>>,
 }
 
 /// The transactions of one address that wait.
@@ -79,15 +79,15 @@ impl Submitter {
 
     /// Sends transactions of an address, each in RLP. A transaction that the service refuses is dropped; the peer gets no error.
     pub(crate) fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
-        let asker = peer.asker();
+        let owner = peer.quota_owner();
         let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
         let new: Vec<Vec<u8>> = short.filter(|raw| is_new(&self.sent, &keccak256(raw))).collect();
         let mut waiting = lock(&self.waiting);
-        let has_task = waiting.contains_key(&asker);
+        let has_task = waiting.contains_key(&owner);
         if !has_task && waiting.len() >= MAX_ADDRESSES {
             return;
         }
-        let queue = waiting.entry(asker).or_default();
+        let queue = waiting.entry(owner).or_default();
         for raw in new {
             if queue.has_room(raw.len()) {
                 queue.push(raw);
@@ -110,16 +110,16 @@ fn is_new(sent: &Cache<B256, Instant>, hash: &B256) -> bool {
 async fn send_all(
     service: Arc<dyn Service>,
     sent: Arc<Cache<B256, Instant>>,
-    waiting: Arc<Mutex<BTreeMap<Asker, SubmitQueue>>>,
+    waiting: Arc<Mutex<BTreeMap<QuotaOwner, SubmitQueue>>>,
     peer: CallerId,
 ) {
-    let (asker, caller) = (peer.asker(), Arc::new(peer.caller(None)));
+    let (owner, caller) = (peer.quota_owner(), Arc::new(peer.caller(None)));
     loop {
         let next = {
             let mut waiting = lock(&waiting);
-            let next = waiting.get_mut(&asker).and_then(SubmitQueue::pop);
+            let next = waiting.get_mut(&owner).and_then(SubmitQueue::pop);
             if next.is_none() {
-                waiting.remove(&asker);
+                waiting.remove(&owner);
             }
             next
         };
@@ -206,15 +206,17 @@ mod tests {
             submitter
                 .submit(peer(1), vec![number.to_be_bytes().to_vec(), vec![number as u8; MAX_TRANSACTION]]);
         }
-        let (count, bytes) =
-            lock(&submitter.waiting).get(&peer(1).asker()).map(|own| (own.queue.len(), own.bytes)).unwrap();
+        let (count, bytes) = lock(&submitter.waiting)
+            .get(&peer(1).quota_owner())
+            .map(|own| (own.queue.len(), own.bytes))
+            .unwrap();
         assert!(count <= MAX_WAITING && bytes <= MAX_WAITING_BYTES, "{count} transactions, {bytes} bytes");
         submitter.submit(peer(2), vec![vec![7; 1_000]]);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let sent = lock(&service.0).clone();
         assert!(sent.iter().any(|length| *length > 2_000), "that of the other address: {sent:?}");
-        for asker in 3..1_000 {
-            submitter.submit(peer(asker), vec![vec![asker as u8; 200]]);
+        for number in 3..1_000 {
+            submitter.submit(peer(number), vec![vec![number as u8; 200]]);
         }
         assert_eq!(lock(&submitter.waiting).len(), MAX_ADDRESSES);
         // A transaction that was dropped is accepted when a peer sends it again.

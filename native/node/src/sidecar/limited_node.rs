@@ -7,7 +7,9 @@ use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::request_permits::{PermitLimits, RequestPermit, RequestPermits};
-use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
+use rootlight_upstream::{
+    ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, quota_owner,
+};
 
 /// Most requests at the same time: of all callers, of each, and of those whose requests were left unanswered together. A node runs some
 /// tens of requests at the same time.
@@ -26,10 +28,10 @@ impl LimitedNode {
 
     /// Waits for a permit, if the request is of a caller: `Ok(None)` for the program's own requests.
     async fn enter(&self) -> Result<Option<RequestPermit>, UpstreamError> {
-        if asker().is_none() {
+        if quota_owner().is_none() {
             return Ok(None);
         }
-        let permit = self.permits.acquire(asker()).await;
+        let permit = self.permits.acquire(quota_owner()).await;
         let full = || UpstreamError::Unasked("too many questions of this caller wait for the node".into());
         permit.ok_or_else(full).map(Some)
     }

@@ -24,7 +24,7 @@ use super::error::PeerError;
 use super::node::PeerNode;
 use super::state::{self, FoundNodes, Searched, StateNodes};
 use super::stretch::FullHeader;
-use crate::asker;
+use crate::quota_owner;
 
 /// The memory that bytes take while they become JSON, in their length: the bytes in a list (1), two digits for each byte (2), and
 /// these digits in the text (2), rounded up.
@@ -230,7 +230,7 @@ impl PeerAnswers {
         let transaction =
             Transaction::decode(&bytes).map_err(|_| PeerError::Params("the transaction does not decode"))?;
         let items = Items::lists(&bytes, 1, "transactions")?;
-        self.node.link().await?.push(asker(), Push::Transactions(items)).await?;
+        self.node.link().await?.push(quota_owner(), Push::Transactions(items)).await?;
         to_json(&transaction.hash())
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
-use rootlight::types::Asker;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::priority;
+use rootlight_limits::quota_owner::QuotaOwner;
 use rootlight_limits::request_permits::RequestPermit;
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::rlpx::{MAX_FRAME_READ, MAX_FRAME_SENT};
@@ -104,7 +104,7 @@ pub struct PeerResponse {
 /// A message that the task of the connection has to send.
 pub(super) struct OutgoingMessage {
     /// The caller for whom the message is sent; `None` for the program itself.
-    pub(super) asker: Option<Asker>,
+    pub(super) quota_owner: Option<QuotaOwner>,
     pub(super) what: OutgoingKind,
     /// Gets the message with the response to a request, or `None` once a push is sent.
     pub(super) reply: ReplySender,
@@ -327,7 +327,7 @@ impl PeerConnection {
         }
         let now = self.clock.now();
         let left = self.session.send_room(now);
-        if message.asker.is_some_and(|asker| !self.minute.take(asker, now, left)) {
+        if message.quota_owner.is_some_and(|owner| !self.minute.take(owner, now, left)) {
             let _ = message.reply.send(Err(PeerError::Share));
             return;
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::types::Asker;
+use rootlight_limits::quota_owner::QuotaOwner;
 use rootlight_limits::request_permits::{PermitLimits, RequestPermit, RequestPermits};
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, HANDSHAKE_TIMEOUT_MS, Peer, Session};
@@ -24,7 +24,7 @@ use crate::source_quota::{ReceiveQuota, ReceivedBytes};
 /// Permits for requests of callers. A peer sends about 100 responses in a second.
 const CALLER_PERMITS: PermitLimits = PermitLimits { all: 48, each: 24, doubtful: 16 };
 
-/// Permits for requests of the program itself, such as those of synchronization. One asker has them all.
+/// Permits for requests of the program itself, such as those of synchronization. One quota owner has them all.
 const OWN_PERMITS: PermitLimits = PermitLimits { all: 16, each: 16, doubtful: 16 };
 
 /// Permits for requests for state chunks, of callers and of the program: a snapshot server drops more than three of one peer.
@@ -109,16 +109,16 @@ impl PeerLink {
     /// Too many requests of the caller wait.
     pub(super) async fn permit(
         self: &Arc<Self>,
-        asker: Option<Asker>,
+        quota_owner: Option<QuotaOwner>,
         request: &Request,
     ) -> Result<LinkPermit, PeerError> {
         let [own, callers, chunks] = &self.permits;
-        let permits = match (request, asker) {
+        let permits = match (request, quota_owner) {
             (Request::Chunk(_), _) => chunks,
             (_, Some(_)) => callers,
             (_, None) => own,
         };
-        let permit = permits.acquire(asker).await.ok_or(PeerError::Share)?;
+        let permit = permits.acquire(quota_owner).await.ok_or(PeerError::Share)?;
         Ok(LinkPermit { link: self.clone(), permit })
     }
 
@@ -131,10 +131,10 @@ impl PeerLink {
     }
 
     /// Sends a message that has no id and no response, for a caller or for the program itself (`None`).
-    pub async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
+    pub async fn push(&self, quota_owner: Option<QuotaOwner>, push: Push<'_>) -> Result<(), PeerError> {
         let what = OutgoingKind::Push(Message::Push(push).encode());
         let (reply, sent) = oneshot::channel();
-        self.queue(OutgoingMessage { asker, what, reply, permit: None }).await?;
+        self.queue(OutgoingMessage { quota_owner, what, reply, permit: None }).await?;
         sent.await.map_err(|_| self.why_ended())?.map(drop)
     }
 
@@ -156,7 +156,7 @@ impl PeerLink {
 
     /// Hands a message to the task of the connection.
     async fn queue(&self, message: OutgoingMessage) -> Result<(), PeerError> {
-        let queue = if message.asker.is_some() { &self.caller_messages } else { &self.own_messages };
+        let queue = if message.quota_owner.is_some() { &self.caller_messages } else { &self.own_messages };
         queue.send(message).await.map_err(|_| self.why_ended())
     }
 
@@ -179,7 +179,7 @@ impl LinkPermit {
         let (reply, response) = oneshot::channel();
         let Self { link, permit } = self;
         let message = OutgoingMessage {
-            asker: permit.asker(),
+            quota_owner: permit.quota_owner(),
             what: OutgoingKind::Ask(request),
             reply,
             permit: Some(permit),

@@ -29,7 +29,7 @@ use super::error::PeerError;
 use super::link::{LinkPermit, PeerLink};
 use super::negative_cache::{MissingItem, NegativeCache};
 use super::share::retry_within_share;
-use crate::asker;
+use crate::quota_owner;
 use crate::source_quota::{ReceivedBytes, SourceQuota};
 
 /// Longest wait for a TCP connection.
@@ -313,11 +313,11 @@ impl PeerNode {
         retry_within_share(|| async { self.permit(&request).await?.ask(request).await }).await
     }
 
-    /// Waits for a permit for a request of the present caller ([`asker`]).
+    /// Waits for a permit for a request of the present caller ([`quota_owner`]).
     pub(super) async fn permit(&self, request: &Request) -> Result<NodePermit<'_>, PeerError> {
-        let asker = asker();
-        let permit = self.link().await?.permit(asker, request).await?;
-        Ok(NodePermit { permit, is_caller: asker.is_some(), negative_cache: &self.negative_cache })
+        let quota_owner = quota_owner();
+        let permit = self.link().await?.permit(quota_owner, request).await?;
+        Ok(NodePermit { permit, is_caller: quota_owner.is_some(), negative_cache: &self.negative_cache })
     }
 
     /// The quota in which messages of the node count.

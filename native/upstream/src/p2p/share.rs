@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rootlight::types::Asker;
+use rootlight_limits::quota_owner::QuotaOwner;
 use rootlight_p2p::session::RateWindow;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ const MAX_CALLERS: usize = 1_024;
 pub(super) struct MinuteQuota {
     /// The number of messages that the peer reads in a minute.
     limit: u64,
-    sent: BTreeMap<Asker, SentCount>,
+    sent: BTreeMap<QuotaOwner, SentCount>,
 }
 
 /// The messages that a caller has sent.
@@ -67,7 +67,7 @@ impl MinuteQuota {
 
     /// Counts a message of a caller. Returns `false` if the caller's share is used up. `still_read` is the number of messages that the
     /// peer still reads in this minute, of any sender.
-    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, still_read: u64) -> bool {
+    pub(super) fn take(&mut self, owner: QuotaOwner, now_ms: u64, still_read: u64) -> bool {
         let (limit, left) = (self.limit, still_read.saturating_sub(self.limit / OWN_PART));
         if self.sent.len() >= MAX_CALLERS {
             self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
@@ -79,16 +79,16 @@ impl MinuteQuota {
             limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(SHARE_FACTOR)
         };
         let new = || SentCount { window: RateWindow::new(limit), next_ms: 0 };
-        let own = self.sent.entry(asker).or_insert_with(new);
+        let own = self.sent.entry(owner).or_insert_with(new);
         let is_slow = is_beyond(own);
         let may = left > 0 && (!is_slow || now_ms >= own.next_ms);
         if !may || own.window.take(now_ms, 1).is_err() {
             return false;
         }
-        // Each asker has its own pace, so that the one that tries most often does not get all that is left.
+        // Each caller has its own pace, so that the one that tries most often does not get all that is left.
         let slow = self.sent.values_mut().map(|sent| u64::from(is_beyond(sent))).sum::<u64>();
         let pause = SLOW_MS.saturating_mul(slow.max(1)).checked_div(left).unwrap_or(SLOW_MS);
-        if let Some(own) = self.sent.get_mut(&asker) {
+        if let Some(own) = self.sent.get_mut(&owner) {
             own.next_ms = now_ms.saturating_add(pause);
         }
         true
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn the_messages_of_a_minute_are_shared_out() {
         let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
-        let mut sent_by = |asker: u64| {
+        let mut sent_by = |owner: u64| {
             let mut sent = 0;
-            while minute.take(asker.into(), 5_000, all.room(5_000)) {
+            while minute.take(owner.into(), 5_000, all.room(5_000)) {
                 all.take(5_000, 1).unwrap();
                 sent += 1;
             }
@@ -135,10 +135,10 @@ mod tests {
         let mut sent = [0_u64; 2];
         for now in (5_000..60_000).step_by(5) {
             // The second caller tries once for every forty times that the first one does.
-            for (asker, sent) in
-                [1_u64, 2].into_iter().zip(&mut sent).filter(|(asker, _)| *asker == 1 || now % 200 == 0)
+            for (owner, sent) in
+                [1_u64, 2].into_iter().zip(&mut sent).filter(|(owner, _)| *owner == 1 || now % 200 == 0)
             {
-                if minute.take(asker.into(), now, all.room(now)) {
+                if minute.take(owner.into(), now, all.room(now)) {
                     all.take(now, 1).unwrap();
                     *sent += u64::from(now > 40_000);
                 }

@@ -20,7 +20,7 @@ use super::message::response;
 use super::negative_cache::MissingItem;
 use super::node::PeerNode;
 use super::share::retry_within_share;
-use crate::asker;
+use crate::quota_owner;
 
 /// Bytes of proven nodes in the cache, which all peers share.
 const CACHE_BYTES: u64 = 64 * 1024 * 1024;
@@ -273,7 +273,8 @@ async fn fetch_chunk(
     }
     let request = Request::Chunk(asked);
     let chunk =
-        retry_within_share(|| async { link.permit(asker(), &request).await?.ask(request).await }).await?;
+        retry_within_share(|| async { link.permit(quota_owner(), &request).await?.ask(request).await })
+            .await?;
     let needed = chunk.len().saturating_mul(CHUNK_COPIES);
     let (proven, mut reserved) =
         chunk.read_into(needed, move |payload| read_chunk(payload, asked, root)).await?;

@@ -14,7 +14,7 @@ use super::answer::PeerAnswers;
 use super::error::PeerError;
 use super::node::{Identity, PeerNode, Reach};
 use super::state::StateNodes;
-use crate::{ReservedResults, Upstream, UpstreamError, asker};
+use crate::{ReservedResults, Upstream, UpstreamError, quota_owner};
 
 /// A peer that answers the core's requests.
 pub struct PeerUpstream {
@@ -59,7 +59,7 @@ impl Upstream for PeerUpstream {
         Box::pin(async move {
             let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
             let failure: fn(PeerError) -> UpstreamError =
-                if asker().is_some() { PeerError::of_caller } else { UpstreamError::from };
+                if quota_owner().is_some() { PeerError::of_caller } else { UpstreamError::from };
             let mut all_reserved = Reservation::default();
             let mut text_of = |(text, reserved)| {
                 all_reserved.merge(reserved);
