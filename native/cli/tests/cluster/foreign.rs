@@ -51,7 +51,7 @@ async fn a_store_key_of_another_type_is_removed_by_scripts_and_commands() {
             assert_eq!(field.unwrap(), None, "{kind:?}");
         }
         put(&store, "k", kind).await;
-        assert!(store.set_if_roomy("k", b"value", HOUR).await.unwrap(), "{kind:?}");
+        assert!(store.set_unless_full("k", b"value", HOUR).await.unwrap(), "{kind:?}");
         assert_eq!(store.get("k").await.unwrap().unwrap(), b"value", "{kind:?}");
     }
     // Another error stays one, and removes nothing.

@@ -174,15 +174,15 @@ async fn a_value_that_others_can_do_without_leaves_half_of_the_memory() {
     let Some(servers) = Servers::single(&[]) else { return };
     let store = servers.connect("spare").await;
     let minute = Duration::from_secs(60);
-    assert!(store.set_if_roomy("one", b"value", minute).await.unwrap());
+    assert!(store.set_unless_full("one", b"value", minute).await.unwrap());
     assert_eq!(store.get("one").await.unwrap(), Some(b"value".to_vec()));
     let info = servers.ask(0, "INFO memory");
     let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:")).unwrap();
     let used: u64 = used.parse().unwrap();
     assert_eq!(servers.ask(0, &format!("CONFIG SET maxmemory {}", used * 5 / 3)), "OK");
-    assert!(!store.set_if_roomy("two", b"value", minute).await.unwrap());
+    assert!(!store.set_unless_full("two", b"value", minute).await.unwrap());
     assert_eq!(store.get("two").await.unwrap(), None);
     store.set("three", b"value", minute).await.unwrap();
     assert_eq!(servers.ask(0, &format!("CONFIG SET maxmemory {}", used * 3)), "OK");
-    assert!(store.set_if_roomy("two", b"value", minute).await.unwrap());
+    assert!(store.set_unless_full("two", b"value", minute).await.unwrap());
 }

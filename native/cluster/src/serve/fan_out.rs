@@ -234,7 +234,7 @@ impl FanOut {
             if let Some(contents) = contents {
                 let contents_key = self.contents_key(&block);
                 let sealed = self.seal.seal(&contents_key, &contents);
-                match self.store.set_if_roomy(&contents_key, &sealed, LIFETIME).await {
+                match self.store.set_unless_full(&contents_key, &sealed, LIFETIME).await {
                     Ok(true) => drop(self.metrics.contents_told.inc()),
                     Ok(false) => {}
                     Err(error) => debug!("the contents of a block were not told: {error}"),

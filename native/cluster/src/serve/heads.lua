@@ -1,13 +1,13 @@
--- Agrees on the block that all front ends show. One front end reports, and learns what to do.
+-- Agrees on the block that all front ends show. One front end reports, and gets its role and the state.
 --
--- A front end that has shown a block must not show an earlier one afterwards, whichever of them a client asks. So a block
+-- A front end that has shown a block must not show an earlier one afterwards, whichever front end a client asks. So a block
 -- is shown in two steps: all live front ends stop letting messages in ("ack"), and when all have done so, all show it.
 --
 -- A store that was emptied, or one that took over and lacks the last changes, gets back from the reports which block was
--- shown last, and for which one front ends have stopped. Whoever can write to the store can delay the head by what is
--- written here, for no longer than the same would take without it: no time lies further ahead than it may.
+-- shown last, and for which one front ends have stopped. An attacker who writes to the store can delay the head,
+-- but for no longer than front ends can: no time lies further ahead than a front end may set it.
 --
--- KEYS[1]   a hash, also the name of the channel that tells of changes. Its fields:
+-- KEYS[1]   a hash, also the name of the channel that announces changes. Its fields:
 --           raw      the server's clock at the last report, in milliseconds
 --           clock    the time by which all others are kept, in milliseconds; see below
 --           born     when the agreement began
@@ -20,13 +20,13 @@
 --           alone    since when front ends without the shown block are the only ones
 --           lost     when a front end was last left out, or did not report any more
 --           m:NAME   the last report of a front end
---           o:NAME   until when a front end that was left out may still answer; it has not said yet that it does not
+--           o:NAME   until when a front end that was left out may still answer; it has not reported yet that it has stopped
 -- ARGV      1 name, 2 lifetime of the report, 3 time after which front ends that lag are left out (both in milliseconds),
 --           4 the shown block that it knows of, 5 whether that block is on its chain (1 or 0), 6 the round for which it
 --           stopped, 7 work of its chain (64 hexadecimal digits), 8 its last blocks, newest first, as hash:number each
 --           followed by a comma, 9 whether it lets no messages in (1 or 0), 10 the round in which the block of 4 came to be
 --           shown, 11 the block for which it stopped
--- returns   {what: member, behind, wait, or fresh while the store does not know all front ends yet; round; next; shown; the
+-- returns   {role: member, behind, wait, or fresh while the store does not know all front ends yet; round; next; shown; the
 --           round in which that came to be shown; milliseconds since one was lost, or -1}
 
 local heads, name = KEYS[1], ARGV[1]
@@ -40,12 +40,12 @@ if redis.call('HLEN', heads) > 4096 then
 end
 local all = redis.call('HGETALL', heads)
 local state, members, live, leaving = {}, {}, 0, 0
-for at = 1, #all, 2 do
-  if #all[at] + #all[at + 1] > 4096 then
-    redis.call('HDEL', heads, all[at])
-    all[at], all[at + 1] = '', ''
+for index = 1, #all, 2 do
+  if #all[index] + #all[index + 1] > 4096 then
+    redis.call('HDEL', heads, all[index])
+    all[index], all[index + 1] = '', ''
   end
-  state[all[at]] = all[at + 1]
+  state[all[index]] = all[index + 1]
 end
 local function set(field, value)
   redis.call('HSET', heads, field, value)
@@ -74,8 +74,8 @@ end
 local function note(field)
   set(field, string.format('%.0f', now))
 end
-for at = 1, #all, 2 do
-  local field, value = all[at], all[at + 1]
+for index = 1, #all, 2 do
+  local field, value = all[index], all[index + 1]
   local kind = string.sub(field, 1, 2)
   if kind == 'o:' then
     local ends = number(value) or 0
@@ -105,8 +105,8 @@ for at = 1, #all, 2 do
   end
 end
 -- A store that was emptied does not know the front ends, and a server that was restarted, or took over, may lack the last
--- changes. Each front end reports, or stops answering, within the lifetime of a report; until then nobody is let in anew, and no
--- other block is shown.
+-- changes. Each front end reports, or stops answering, within the lifetime of a report; until then no message is let in
+-- anew, and no other block is shown.
 local about = redis.pcall('INFO', 'server')
 local server = type(about) == 'string' and string.match(about, 'run_id:(%w+)') or ''
 if not moment('born') or state['server'] ~= server then
@@ -115,38 +115,38 @@ if not moment('born') or state['server'] ~= server then
 end
 local ready = now - moment('born') > lifetime
 local shown, upcoming = state['shown'] or '', state['next'] or ''
-local round, at = number(state['round']) or 0, number(state['at']) or 0
+local round, shown_round = number(state['round']) or 0, number(state['at']) or 0
 
-local function tell()
+local function announce()
   redis.call('PUBLISH', heads, string.format('%.0f', round))
 end
 local function count(field, value)
   set(field, string.format('%.0f', value))
 end
-round = math.max(round, at)
-local told, ack = tonumber(ARGV[10]), tonumber(ARGV[6])
--- Rounds that far ahead are no front end's.
-if told > 0 and math.max(round, at) > told + 2 ^ 32 then
-  shown, upcoming, round, at = '', '', 0, 0
+round = math.max(round, shown_round)
+local known_round, ack = tonumber(ARGV[10]), tonumber(ARGV[6])
+-- No front end sets rounds so far ahead.
+if known_round > 0 and math.max(round, shown_round) > known_round + 2 ^ 32 then
+  shown, upcoming, round, shown_round = '', '', 0, 0
 end
--- This front end was told of a later shown block than the store knows of.
-if told > at then
-  shown, at = ARGV[4], told
-  if round <= told then
-    round, upcoming = told, ''
+-- This front end knows of a later shown block than the store.
+if known_round > shown_round then
+  shown, shown_round = ARGV[4], known_round
+  if round <= known_round then
+    round, upcoming = known_round, ''
   end
   set('shown', shown)
   set('next', upcoming)
-  count('at', at)
+  count('at', shown_round)
   count('round', round)
-  tell()
+  announce()
 end
--- It has stopped for a block that the store does not know of, and that others may show already.
+-- It has stopped for a block that the store does not know of, and that other front ends may show already.
 if ack > round then
   round, upcoming = ack, ARGV[11]
   set('next', upcoming)
   count('round', round)
-  tell()
+  announce()
 end
 
 local function leave_out(other)
@@ -156,9 +156,9 @@ local function leave_out(other)
   live = live - 1
   note('lost')
 end
-local function answer(part, upcoming)
+local function answer(role, upcoming)
   local lost = moment('lost')
-  return { part, round, upcoming, shown, at, lost and now - lost or -1 }
+  return { role, round, upcoming, shown, shown_round, lost and now - lost or -1 }
 end
 
 -- A front end that joins must have the shown block, and does not join while another one is to be shown. If no front end is
@@ -178,7 +178,7 @@ if not members[name] and shown ~= '' then
 end
 if not members[name] then
   live = live + 1
-  -- From now on its stop is waited for.
+  -- From now on the others wait until it stops.
   redis.call('HDEL', heads, 'alone', 'o:' .. name)
 end
 local ends = string.format('%.0f', now + lifetime)
@@ -191,7 +191,7 @@ if not ready then
   return answer('fresh', '')
 end
 
--- The newest block that all have.
+-- The newest block that all front ends have.
 local function common()
   for block in string.gmatch(ARGV[8], '[^,]+') do
     local everywhere = true
@@ -204,7 +204,7 @@ local function common()
   end
 end
 
--- Whether the shown block may be replaced by the newest common one: all have it below that block, or none has it.
+-- Whether the shown block may be replaced by the newest common one: all front ends have it below that block, or none has it.
 local function replaceable()
   local with, without = 0, 0
   for _, member in pairs(members) do
@@ -217,11 +217,11 @@ local function replaceable()
   return with == live or without == live
 end
 
--- A front end that has left the block that is to be shown cannot stop for it. Nobody shows that block yet.
+-- A front end that has left the block that is to be shown cannot stop for it. No front end shows that block yet.
 if upcoming ~= '' and ack ~= round and not string.find(ARGV[8], upcoming .. ',', 1, true) then
   upcoming = ''
   set('next', '')
-  tell()
+  announce()
 end
 
 -- Begins to show a block that all members have.
@@ -232,7 +232,7 @@ local function propose(block)
     set('next', upcoming)
     count('round', round)
     set('waiting', '')
-    tell()
+    announce()
   end
 end
 
@@ -246,11 +246,11 @@ if upcoming ~= '' then
     stopped = stopped and member.ack == round
   end
   if stopped then
-    shown, upcoming, at = upcoming, '', round
+    shown, upcoming, shown_round = upcoming, '', round
     set('shown', shown)
-    count('at', at)
+    count('at', shown_round)
     set('next', '')
-    tell()
+    announce()
   end
   return answer('member', upcoming)
 end
@@ -268,7 +268,7 @@ if not differ then
   set('waiting', '')
 elseif not moment('waiting') then
   note('waiting')
-  tell()
+  announce()
 elseif now - moment('waiting') > patience then
   for other, member in pairs(members) do
     if not string.find(member.blocks, head .. ',', 1, true) then
@@ -276,7 +276,7 @@ elseif now - moment('waiting') > patience then
     end
   end
   set('waiting', '')
-  tell()
+  announce()
   -- At once, because those that were left out join again as long as there is no next block.
   propose(head)
 end

@@ -1,5 +1,5 @@
 -- Notes that an owner uses filters of these sizes, and forgets those that were used longest ago if there are too many, or if
--- they take too much room.
+-- they take too many bytes.
 -- KEYS[1] the filters of the owner: by the id, the time of the last use in milliseconds, and the bytes
 -- ARGV    1 most filters, 2 most bytes, 3 lifetime in milliseconds, then each filter and its bytes; 0 if it was removed
 -- returns the filters to remove
@@ -13,16 +13,16 @@ if redis.call('HLEN', KEYS[1]) > 4 * tonumber(ARGV[1]) then
   redis.call('DEL', KEYS[1])
 end
 local all = redis.call('HGETALL', KEYS[1])
-for at = 1, #all, 2 do
-  local used, size = string.match(all[at + 1], '^(%d+) (%d+)$')
+for index = 1, #all, 2 do
+  local used, size = string.match(all[index + 1], '^(%d+) (%d+)$')
   local bytes = tonumber(size or '0')
   -- The server's clock may have been set back.
-  filters[all[at]] = { used = math.min(tonumber(used or '0'), now), size = bytes <= most and bytes or 0 }
+  filters[all[index]] = { used = math.min(tonumber(used or '0'), now), size = bytes <= most and bytes or 0 }
 end
 local changed = {}
-for at = 4, #ARGV, 2 do
-  filters[ARGV[at]] = { used = now, size = tonumber(ARGV[at + 1]), new = 1 }
-  changed[ARGV[at]] = true
+for index = 4, #ARGV, 2 do
+  filters[ARGV[index]] = { used = now, size = tonumber(ARGV[index + 1]), new = 1 }
+  changed[ARGV[index]] = true
 end
 for id, filter in pairs(filters) do
   if filter.size == 0 or now - filter.used > lifetime then

@@ -1,9 +1,9 @@
 -- Puts a filter back, or a new one there. The same again changes nothing, so that it can be tried again. After memory.lua.
--- KEYS[1] the filter, as of take.lua; field last: who has put it back last
--- ARGV    1 who has taken it, or who makes it, 2 the value; empty if the filter is removed, 3 lifetime in milliseconds, 4 new or
+-- KEYS[1] the filter, as of take.lua; field last: the name under which it was put back last
+-- ARGV    1 the name of the taker, or of the maker, 2 the value; empty if the filter is removed, 3 lifetime in milliseconds, 4 new or
 --         taken, 5 the last moment at which it may be put back, in milliseconds of the store: later the front end has given up
 --         6 for a new one, how much of the server's memory may be in use, in percent
--- returns 1, or 0 if another front end has taken it meanwhile, or the moment is over, or 2 if a new one has no room
+-- returns 1, or 0 if another front end has taken it meanwhile, or the moment is over, or 2 if the memory is full for a new one
 local filter = redis.call('HMGET', KEYS[1], 'by', 'last')
 if filter[2] == ARGV[1] then
   return 1

@@ -1,6 +1,6 @@
 -- Reads transactions that were sent. After last_id.lua.
 -- KEYS[1] the transactions that were sent last
--- ARGV    1 the id after which they are wanted, 2 how many, 3 the bytes of one
+-- ARGV    1 the id after which they are wanted, 2 how many, 3 the length of one in bytes
 -- returns {the last id of the stream; the transactions, as id and value in turn}. One that has another length has an empty value,
 --         because no front end has written it.
 local last, found = last_id(), {}

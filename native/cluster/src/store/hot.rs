@@ -24,12 +24,12 @@ const RECONNECT_AFTER: Duration = Duration::from_millis(1_500);
 const TIME: &str = "local now = redis.call('TIME') return {tonumber(now[1]), tonumber(now[2])}";
 
 /// Sets a value, unless too much of the server's memory is in use.
-const SET_IF_ROOMY: &str = concat!(include_str!("memory.lua"), include_str!("room.lua"));
+const SET_UNLESS_FULL: &str = concat!(include_str!("memory.lua"), include_str!("set_unless_full.lua"));
 
 /// Runs a command again within a script, which removes a key that has another kind of value ([`Script`]).
 const RETRY: &str = "return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
 
-/// How much of a server's memory may be in use for [`HotStore::set_if_roomy`] to set a value, in percent. The rest is for limits,
+/// How much of a server's memory may be in use for [`HotStore::set_unless_full`] to set a value, in percent. The rest is for limits,
 /// keys and filters.
 const MAX_USED_PERCENT: u8 = 50;
 
@@ -44,7 +44,7 @@ pub struct HotStore {
     channels: Arc<Channels>,
     tasks: Vec<JoinHandle<()>>,
     time: Script,
-    set_if_roomy: Script,
+    set_unless_full: Script,
     retry: Script,
 }
 
@@ -93,8 +93,8 @@ impl HotStore {
             tokio::spawn(check(inner.clone())),
             tokio::spawn(announce::receive(config.clone(), channels.clone())),
         ];
-        let [time, set_if_roomy, retry] = [TIME, SET_IF_ROOMY, RETRY].map(Script::new);
-        Ok(Arc::new(Self { inner, channels, tasks, time, set_if_roomy, retry }))
+        let [time, set_unless_full, retry] = [TIME, SET_UNLESS_FULL, RETRY].map(Script::new);
+        Ok(Arc::new(Self { inner, channels, tasks, time, set_unless_full, retry }))
     }
 
     /// Whether all parts of the store answered when they were last asked.
@@ -126,7 +126,7 @@ impl HotStore {
 
     /// As [`Self::set`], for a value that is not necessary: it is not set while more than half of the server's memory is in use (in a
     /// cluster, of the server that has the key). Returns whether it was set.
-    pub async fn set_if_roomy(
+    pub async fn set_unless_full(
         &self,
         key: &str,
         value: &[u8],
@@ -134,7 +134,7 @@ impl HotStore {
     ) -> Result<bool, HotStoreError> {
         let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX).max(1);
         let arguments = [value.to_vec(), millis.to_string().into(), MAX_USED_PERCENT.to_string().into()];
-        self.script(&self.set_if_roomy, key, &arguments).await
+        self.script(&self.set_unless_full, key, &arguments).await
     }
 
     /// Removes a key. Returns whether the key existed.

@@ -1,4 +1,5 @@
--- Whether more than so many percent of the server's memory are in use. A server that does not tell, or has no limit, is never full.
+-- Whether more than so many percent of the server's memory are in use.
+-- A server that does not report its memory, or has no limit, is never full.
 local function is_full(percent)
   local memory = redis.pcall('INFO', 'memory')
   if type(memory) ~= 'string' then

@@ -187,7 +187,7 @@ impl AnswerCache {
             let sealed = self.seal.seal(&store_key, &write(&cached));
             let (store, written) = (self.store.clone(), self.written.clone());
             tokio::spawn(async move {
-                match store.set_if_roomy(&store_key, &sealed, LIFETIME).await {
+                match store.set_unless_full(&store_key, &sealed, LIFETIME).await {
                     Ok(true) => drop(written.inc()),
                     Ok(false) => {}
                     Err(error) => debug!("an answer was not written to the store: {error}"),
