@@ -1,5 +1,5 @@
 // Wraps the transport of an upstream as the function that the module calls for each exchange: with a time limit, and with secrets removed from
-// errors. The module limits the number of exchanges that run at the same time (pkg/wasm/src/line.rs).
+// errors. The module limits the number of exchanges that run at the same time (pkg/wasm/src/queue.rs).
 
 import { isBytes } from './message.js';
 import { masked, withoutSecrets } from './secrets.js';

@@ -225,7 +225,7 @@ fn restored_until_fault(pages: &[Vec<u8>], whole: bool) {
             return restored_until_fault(&pages[..index as usize], false);
         }
     }
-    if let Ok(Some(head)) = sync.restored(restoring) {
+    if let Ok(Some(head)) = sync.finish_restore(restoring) {
         prove_and_check(&mut sync, head, pages);
     }
 }
@@ -233,7 +233,7 @@ fn restored_until_fault(pages: &[Vec<u8>], whole: bool) {
 /// Proves the restored headers from the head back: either all of them hold, or none stays.
 fn prove_and_check(sync: &mut HeaderSync, head: u64, pages: &[Vec<u8>]) {
     for _ in 0..STEPS {
-        match sync.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned())) {
+        match sync.prove_restored(&mut |index| Ok(pages.get(index as usize).cloned())) {
             Ok(true) => {}
             Ok(false) if sync.unproven().is_some() => return,
             Ok(false) => return check_chain(sync, head),
@@ -257,7 +257,7 @@ fn check_chain(sync: &mut HeaderSync, head: u64) {
     }
     assert_eq!(at.hash(), checkpoint.hash);
     // Few headers are not worth writing before the first synchronization.
-    sync.keep_again(0);
+    sync.store_again(0);
     let written: Vec<HeaderPage> = sync.export();
     assert!(written.is_empty() == (head - FIRST_KEPT < 512));
     assert!(written.iter().map(|page| page.index).eq(0..written.len() as u64));
@@ -266,7 +266,7 @@ fn check_chain(sync: &mut HeaderSync, head: u64) {
         let mut read = |index: u64| Ok(written.get(index as usize).map(|page| page.bytes.clone()));
         let read = again.restore(written.len() as u64, &mut read);
         assert_eq!(read, Ok(Some(head)));
-        again.keep_again(0);
+        again.store_again(0);
         assert_eq!(again.export(), written);
     }
 }
@@ -280,7 +280,7 @@ fn honest_pages_are_restored() {
     let mut sync = machine();
     let mut read = |index: u64| Ok(pages.get(index as usize).cloned());
     sync.restore(pages.len() as u64, &mut read).expect("honest pages");
-    sync.keep_again(0);
+    sync.store_again(0);
     assert!(sync.export().into_iter().map(|page| page.bytes).eq(pages));
     check(&[1, 5, 1, 0, 9]);
     check(&[2]);

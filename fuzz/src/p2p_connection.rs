@@ -180,9 +180,9 @@ fn sessions_end_in_order(mut input: Input<'_>) {
             }
         }
         assert_eq!(session.is_closed(), ended);
-        let room = session.send_room(now_ms);
-        assert!(room == 0 || ready && !ended);
-        assert_eq!(session.send_message(&payload, now_ms).is_ok(), room > 0);
+        let left = session.sends_left(now_ms);
+        assert!(left == 0 || ready && !ended);
+        assert_eq!(session.send_message(&payload, now_ms).is_ok(), left > 0);
         peer.feed(&session.take_output()).expect("our own frames");
         while let Some(frame) = peer.next_frame().expect("our own frames") {
             assert!(matches!(frame.code, 0..=3 | 0x10 | 0x18));

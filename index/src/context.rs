@@ -16,7 +16,7 @@ pub struct LoaderOptions {
     pub batch: u64,
     /// Partitions that end at least so many blocks below the head are filled in parallel. Newer blocks may be reorganised,
     /// so they are loaded in ascending order.
-    pub settled: u64,
+    pub settled_depth: u64,
     /// Least number of newest blocks that stay in the index; partitions that are entirely older are dropped. `None` drops none.
     pub retain: Option<u64>,
     /// Pause between requests for the head of the source, once all blocks are loaded.
@@ -35,7 +35,7 @@ impl Default for LoaderOptions {
             jobs: 4,
             batch: 128,
             // Far deeper than reorganisations that happen, so that a parallel task does not meet one.
-            settled: 1_000,
+            settled_depth: 1_000,
             retain: None,
             poll: Duration::from_secs(1),
             retry: Duration::from_secs(2),

@@ -61,5 +61,5 @@ pub use schema::known_version;
 pub use source::{BlockSource, SourceBlock, SourceError};
 pub use state::PartitionRange;
 pub use trace::{BlockTraces, MAX_BLOCK_TRACE_BYTES, MAX_BLOCK_TRACES, Trace, TraceKind, TraceOutcome};
-pub use traces::{FoundTraces, IndexedTrace, TraceFilter, TraceRange, Traced};
+pub use traces::{FoundTraces, IndexedTrace, TraceFilter, TraceRange, TracedBlock};
 pub use writer::{Appended, MAX_REORGANISATION, PARTITION_BLOCKS, Setup, SharedWriter, Writer};

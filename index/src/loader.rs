@@ -129,7 +129,7 @@ impl Loader {
             |range: &PartitionRange| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
         ranges
             .into_iter()
-            .partition(|range| range.end.saturating_add(self.options.settled) <= head || is_gap(range))
+            .partition(|range| range.end.saturating_add(self.options.settled_depth) <= head || is_gap(range))
     }
 
     /// Starts the tasks that run beside [`Tail`]: the backfill, and adding traces to stored blocks.

@@ -43,7 +43,7 @@ pub struct TraceRange {
     /// The last block.
     pub to: u64,
     /// The block up to which the index must have traces. Above it the search ends at the last block with traces.
-    pub least: u64,
+    pub must_reach: u64,
     /// Number of traces at the beginning that are left out.
     pub after: usize,
     /// Most traces after those that are left out.
@@ -70,7 +70,7 @@ pub enum FoundTraces {
 
 /// The block or transaction whose traces are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traced {
+pub enum TracedBlock {
     /// The block at a height.
     Number(u64),
     /// The block with a hash.
@@ -89,13 +89,13 @@ impl IndexReader {
     /// [`IndexError::TracesTooLong`], [`IndexError::Damaged`] and those of the database.
     pub async fn traces_of(
         &self,
-        which: Traced,
+        which: TracedBlock,
     ) -> Result<Option<(BlockRef, Vec<IndexedTrace>)>, IndexError> {
         self.ask(async |question| {
             let (number, index) = match which {
-                Traced::Number(number) => (Some(number), None),
-                Traced::Hash(hash) => (number_of(question, &hash).await?, None),
-                Traced::Transaction(hash) => position_of(question, &hash).await?.unzip(),
+                TracedBlock::Number(number) => (Some(number), None),
+                TracedBlock::Hash(hash) => (number_of(question, &hash).await?, None),
+                TracedBlock::Transaction(hash) => position_of(question, &hash).await?.unzip(),
             };
             let covered = traced(&ranges(&**question).await?);
             let has = |number: &u64| covered.iter().any(|(first, last)| (first..=last).contains(&number));
@@ -128,10 +128,10 @@ impl IndexReader {
     /// [`IndexError::TracesNotLoaded`], [`IndexError::TracesTooLong`], [`IndexError::Damaged`] and those of the database.
     pub async fn traces(&self, filter: &TraceFilter, range: &TraceRange) -> Result<FoundTraces, IndexError> {
         self.ask(async |question| {
-            let TraceRange { from, to, least, after, count, bytes } = *range;
+            let TraceRange { from, to, must_reach, after, count, bytes } = *range;
             let runs = traced(&ranges(&**question).await?);
-            let run = runs.into_iter().find(|(first, end)| *first <= from && from.max(least) <= *end);
-            let Some((_, end)) = run else { return Err(IndexError::TracesNotLoaded { from, to: least.max(from) }) };
+            let run = runs.into_iter().find(|(first, end)| *first <= from && from.max(must_reach) <= *end);
+            let Some((_, end)) = run else { return Err(IndexError::TracesNotLoaded { from, to: must_reach.max(from) }) };
             let last = to.min(end);
             let most = after.saturating_add(count);
             let mut found = Collected { to_skip: after, wanted: count, bytes_left: bytes, traces: Vec::new() };

@@ -142,7 +142,7 @@ impl VerifiedBody {
 
     /// The empty body of a block whose header commits to no transactions (genesis). `None` for other blocks.
     #[must_use]
-    pub fn none(header: &VerifiedHeader) -> Option<Self> {
+    pub fn if_empty(header: &VerifiedHeader) -> Option<Self> {
         let empty = header.transactions_root == EMPTY_ROOT;
         empty.then(|| Self { block: header.hash(), transactions: Vec::new(), hashes: Vec::new() })
     }

@@ -148,7 +148,7 @@ impl ForkContext {
 /// The data at the end of a hash for merged mining, if the rules check them at this height. The rules do not check the data of block
 /// [`FORK_DETECTION_FIRST`] itself.
 #[must_use]
-pub fn compared_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
+pub fn checked_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
     if !header.shape.fork_detection || header.number <= FORK_DETECTION_FIRST {
         return None;
     }

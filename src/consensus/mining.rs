@@ -43,7 +43,7 @@ impl BitcoinWork {
     /// Creates a Bitcoin block whose only transaction commits to `hash`. `time` is in seconds since 1970.
     #[must_use]
     pub fn new(hash: &B256, time: u32) -> Self {
-        let coinbase = coinbase_naming(hash);
+        let coinbase = coinbase_committing_to(hash);
         let root = double_sha256(&coinbase);
         let fields = BITCOIN_VERSION.to_le_bytes().into_iter().chain([0; 32]).chain(root.0);
         let fields = fields.chain(time.to_le_bytes()).chain(BITCOIN_BITS.to_le_bytes());
@@ -123,7 +123,7 @@ pub fn mine(
 }
 
 /// Creates a coinbase transaction that commits to a hash.
-fn coinbase_naming(hash: &B256) -> Vec<u8> {
+fn coinbase_committing_to(hash: &B256) -> Vec<u8> {
     let parts =
         [COINBASE_START, COINBASE_REWARD, COINBASE_COMMITMENT, MERGED_MINING_TAG, hash.as_slice(), &[0; 4]];
     parts.concat()
@@ -136,7 +136,7 @@ fn tag_position(coinbase: &[u8]) -> Option<usize> {
 
 /// The hash after the last tag of a coinbase transaction.
 #[must_use]
-pub fn named_hash(coinbase: &[u8]) -> Option<B256> {
+pub fn committed_hash(coinbase: &[u8]) -> Option<B256> {
     let start = tag_position(coinbase)?.checked_add(MERGED_MINING_TAG.len())?;
     coinbase.get(start..)?.first_chunk::<32>().map(|hash| B256::from(*hash))
 }
@@ -229,11 +229,11 @@ mod tests {
     #[test]
     fn the_last_tag_is_used() {
         let (first, last) = (B256::repeat_byte(1), B256::repeat_byte(2));
-        let mut coinbase = coinbase_naming(&first);
-        assert_eq!(named_hash(&coinbase), Some(first));
-        coinbase.extend(coinbase_naming(&last));
-        assert_eq!(named_hash(&coinbase), Some(last));
-        assert_eq!(named_hash(b"RSKBLOCK:short"), None);
+        let mut coinbase = coinbase_committing_to(&first);
+        assert_eq!(committed_hash(&coinbase), Some(first));
+        coinbase.extend(coinbase_committing_to(&last));
+        assert_eq!(committed_hash(&coinbase), Some(last));
+        assert_eq!(committed_hash(b"RSKBLOCK:short"), None);
         assert_eq!(coinbase_field(b"no tag"), None);
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::bitcoin::BitcoinHeader;
 use super::candidate::HeaderCandidate;
 use super::difficulty;
-use super::fork_detection::{ForkContext, ForkDetection, ForkDetectionError, compared_data};
+use super::fork_detection::{ForkContext, ForkDetection, ForkDetectionError, checked_data};
 use super::network::{
     EXECUTION_THREADS, GAS_LIMIT_DIVISOR, MAX_EXTRA_DATA, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR, Network,
 };
@@ -191,7 +191,7 @@ impl<'a> RuleInput<'a> {
         // If the hash contains no fork detection data, there is nothing to check. If they are required and
         // missing, `work` reports it.
         let Ok(hash) = self.candidate.mining_hash() else { return Ok(ForkDetection::NotRequired) };
-        let Some(data) = compared_data(header, hash) else { return Ok(ForkDetection::NotRequired) };
+        let Some(data) = checked_data(header, hash) else { return Ok(ForkDetection::NotRequired) };
         let no_ancestors = ForkContext::default();
         let (context, uncles) = self.fork.unwrap_or((&no_ancestors, None));
         Ok(context.check(header.number, &data, uncles)?)

@@ -95,7 +95,7 @@ impl VerifiedUncles {
     }
 
     /// The uncles of a block whose header commits to an empty list. `None` for other blocks.
-    pub(crate) fn none(header: &VerifiedHeader) -> Option<Self> {
+    pub(crate) fn if_empty(header: &VerifiedHeader) -> Option<Self> {
         let empty = header.uncles_hash == EMPTY_UNCLES_HASH;
         empty.then(|| Self { block: header.hash(), uncles: Vec::new() })
     }

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use super::error::DevError;
 use crate::consensus::bitcoin::{HEADER_LEN, double_sha256};
-use crate::consensus::mining::{BitcoinWork, named_hash};
+use crate::consensus::mining::{BitcoinWork, committed_hash};
 
 /// The largest number of transactions in a block. A Bitcoin block of 4 MB cannot hold more.
 const MAX_TRANSACTIONS: u64 = 100_000;
@@ -29,7 +29,7 @@ impl Submission {
 
     /// Reads the hash that the coinbase names.
     fn new(work: BitcoinWork) -> Self {
-        Self { named: named_hash(&work.coinbase).unwrap_or_default(), work }
+        Self { named: committed_hash(&work.coinbase).unwrap_or_default(), work }
     }
 
     /// Decodes a whole block in Bitcoin's encoding.

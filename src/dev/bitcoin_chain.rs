@@ -14,7 +14,7 @@ pub const MAX_BITCOIN_BLOCKS: u64 = 2_016;
 
 /// A Bitcoin chain that a host simulates for the development chain. A change of the development chain may add Bitcoin blocks, so the
 /// Bitcoin chain has the same changes, which can be undone.
-pub trait BitcoinSide: ServedBitcoin + core::fmt::Debug + Send + Sync {
+pub trait SimulatedBitcoin: ServedBitcoin + core::fmt::Debug + Send + Sync {
     /// Returns a child of the newest Bitcoin block, still without its nonce, whose coinbase commits to this hash. `time` is the
     /// timestamp of the Rootstock block to be mined, in seconds since 1970; the Bitcoin block has a later one if Bitcoin's rules
     /// demand it.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
-use super::bitcoin_chain::BitcoinSide;
+use super::bitcoin_chain::SimulatedBitcoin;
 use super::clock::Clock;
 use super::config::{DevConfig, ForkStart, Mining};
 use super::error::DevError;
@@ -112,7 +112,7 @@ pub struct DevChain {
     /// The conditions that interrupt the execution of blocks.
     pub(super) interrupts: Interrupts,
     /// The Bitcoin chain on whose newest block blocks are merge-mined, if the host simulates one.
-    pub(crate) bitcoin: Option<Arc<dyn BitcoinSide>>,
+    pub(crate) bitcoin: Option<Arc<dyn SimulatedBitcoin>>,
     /// The asker whose message is handled now; transactions that are added belong to it.
     asker: Asker,
     wallet: Wallet,
@@ -186,17 +186,17 @@ impl DevChain {
     }
 
     /// Sets the Bitcoin chain on whose newest block later blocks are merge-mined.
-    pub fn set_bitcoin(&mut self, bitcoin: Arc<dyn BitcoinSide>) {
+    pub fn set_bitcoin(&mut self, bitcoin: Arc<dyn SimulatedBitcoin>) {
         self.bitcoin = Some(bitcoin);
     }
 
     /// The Bitcoin chain on whose newest block blocks are merge-mined, if there is one.
-    pub const fn bitcoin(&self) -> Option<&Arc<dyn BitcoinSide>> {
+    pub const fn bitcoin(&self) -> Option<&Arc<dyn SimulatedBitcoin>> {
         self.bitcoin.as_ref()
     }
 
     /// Sets the asker to whom the transactions belong that are added from now on.
-    pub fn ask_as(&mut self, asker: Asker) {
+    pub fn set_asker(&mut self, asker: Asker) {
         self.asker = asker;
     }
 

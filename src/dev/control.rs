@@ -67,7 +67,7 @@ impl DevChain {
     /// runs the message again with it.
     pub fn reset_to(&mut self, url: Option<&str>, number: Option<u64>) -> Result<(), DevError> {
         let old = self.fork.as_ref().ok_or(DevError::NoFork)?;
-        let fork = old.fork.other(url, number).ok_or(DevError::NoFork)?;
+        let fork = old.fork.other_start(url, number).ok_or(DevError::NoFork)?;
         let start = ForkStart { fork, funded: old.funded.clone() };
         let (network, history) = (self.chain.view().headers().network().clone(), self.chain.history());
         let chain = LocalChain::above(network, start.fork.clone(), start.state(), history);

@@ -62,11 +62,11 @@ impl ForkBase for Base {
         None
     }
 
-    fn other(&self, _: Option<&str>, _: Option<u64>) -> Option<Arc<dyn ForkBase>> {
+    fn other_start(&self, _: Option<&str>, _: Option<u64>) -> Option<Arc<dyn ForkBase>> {
         None
     }
 
-    fn first_rewarded(&self) -> u64 {
+    fn first_rewarded_block(&self) -> u64 {
         NUMBER + 1
     }
 }

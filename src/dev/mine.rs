@@ -83,7 +83,7 @@ impl DevChain {
         if count > MAX_BLOCKS_AT_ONCE {
             return Err(DevError::TooManyBlocks { count, most: MAX_BLOCKS_AT_ONCE });
         }
-        self.attempt(|chain| {
+        self.change_atomically(|chain| {
             (0..count).try_for_each(|index| {
                 match spacing {
                     Spacing::Each(seconds) => chain.space(seconds, now)?,
@@ -158,7 +158,7 @@ impl DevChain {
     /// # Errors
     /// As [`Self::mine`]. Nothing has changed then.
     pub fn set_mining(&mut self, mining: Mining, now: u64) -> Result<(), DevError> {
-        self.attempt(|chain| {
+        self.change_atomically(|chain| {
             chain.mining = mining;
             chain.paused = None;
             chain.last_tick = Some(now);

@@ -1,4 +1,4 @@
-//! Bitcoin blocks that are mined on request on the simulated Bitcoin chain ([`super::BitcoinSide`]), for tests of light clients. Their
+//! Bitcoin blocks that are mined on request on the simulated Bitcoin chain ([`super::SimulatedBitcoin`]), for tests of light clients. Their
 //! coinbases have tags of the requested kind ([`BitcoinTag`]).
 
 use alloy_primitives::{B256, keccak256};

@@ -10,7 +10,7 @@
 //! | `bitcoin_chain`, `mine_bitcoin` | a Bitcoin chain that a host simulates, and its blocks on request |
 //! | `block_limits` | gas limit and minimum gas price of blocks, which change by small steps |
 //! | `fork` | the block of another network on which a chain begins, and the fetches of its state and ancestors |
-//! | `attempt` | changes that are undone as a whole if they fail |
+//! | `atomic_change` | changes that are undone as a whole if they fail |
 //! | `control` | snapshots and direct changes of the state |
 //! | `dump` | complete accounts, to be put into another chain |
 //! | `rewind` | removal and replacement of the newest blocks |
@@ -23,7 +23,7 @@
 //! Only methods of the feature `catalogue` use `dump` and `message_signer`. `fork` needs the feature `light`, which has the requests to
 //! upstreams and the checks of their responses.
 
-mod attempt;
+mod atomic_change;
 mod bitcoin;
 mod bitcoin_chain;
 mod block_limits;
@@ -52,7 +52,7 @@ mod wallet;
 mod work;
 
 pub use bitcoin::Submission;
-pub use bitcoin_chain::{BitcoinBlocks, BitcoinSide, BitcoinTag, BitcoinTip, MAX_BITCOIN_BLOCKS};
+pub use bitcoin_chain::{BitcoinBlocks, BitcoinTag, BitcoinTip, MAX_BITCOIN_BLOCKS, SimulatedBitcoin};
 pub use block_limits::{BlockLimits, MAX_BLOCKS_AT_ONCE};
 pub use chain::{DevChain, DevEvent, Settings};
 pub use clock::Clock;

@@ -36,7 +36,7 @@ impl DevChain {
         if depth > MAX_BLOCKS_AT_ONCE {
             return Err(DevError::TooManyBlocks { count: depth, most: MAX_BLOCKS_AT_ONCE }.into());
         }
-        self.attempt(|chain| chain.replace_blocks(depth, now, fill))
+        self.change_atomically(|chain| chain.replace_blocks(depth, now, fill))
     }
 
     /// As [`Self::reorganise`]; after an error the caller undoes all changes.

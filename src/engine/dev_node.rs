@@ -81,9 +81,9 @@ impl LocalNode for DevNode {
         Arc::new(self.local_snapshot())
     }
 
-    fn ask_as(&mut self, owner: FilterOwner) {
-        self.parts.filters.ask_as(owner);
-        self.chain.ask_as(owner.asker);
+    fn set_owner(&mut self, owner: FilterOwner) {
+        self.parts.filters.set_owner(owner);
+        self.chain.set_asker(owner.asker);
     }
 
     fn local(&self) -> &ChainSnapshot {

@@ -14,7 +14,7 @@ use crate::{
         Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles, bitcoin::ServedBitcoin,
     },
     dev::{
-        Assembled, BitcoinSide, Clock, MinerSettings, Mining,
+        Assembled, Clock, MinerSettings, Mining, SimulatedBitcoin,
         pool::{Pool, Pooled},
     },
     exec::BlockEnvironment,
@@ -36,7 +36,7 @@ pub(super) struct DevProducer {
     /// Accounts whose keys the node holds.
     pub(super) accounts: Arc<Vec<Address>>,
     /// The Bitcoin chain on which blocks are mined.
-    pub(super) bitcoin: Option<Arc<dyn BitcoinSide>>,
+    pub(super) bitcoin: Option<Arc<dyn SimulatedBitcoin>>,
 }
 
 impl BlockProducer for DevProducer {

@@ -22,6 +22,6 @@ pub use self::installed::{FILTER_IDLE, FilterOwner, SUBSCRIPTION_IDLE};
 pub use self::kinds::MAX_PENDING;
 pub use self::quota::{FilterLimit, MAX_FILTERS};
 #[cfg(feature = "light")]
-pub use self::reported_blocks::{MAX_TOLD_LOGS, ReportedBlock, TRAIL};
+pub use self::reported_blocks::{MAX_REPORTED_BLOCKS, MAX_REPORTED_LOGS, ReportedBlock};
 pub use self::set::Filters;
 pub use self::spec::{FilterChanges, FilterSpec};

@@ -16,7 +16,7 @@ use crate::{
 /// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] or
 /// [`Refusal::LowDatedWork`] if the chain shows too little work, [`Refusal::Bitcoin`] if the host asks for Bitcoin's support and
 /// the chain has none, [`Refusal::Stale`] if its head is older than the host accepts.
-pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
+pub fn usable_chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     let Some(chain) = pinned.chain().filter(|_| pinned.is_synced()) else {
         return Err(pinned.stopped().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
     };
@@ -32,7 +32,7 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     match pinned.too_old() {
         Some(age) => {
             let (number, most) = (chain.head().number, pinned.config.max_age);
-            Err(Refusal::Stale { number, age, most, upstreams: pinned.told_names() })
+            Err(Refusal::Stale { number, age, most, upstreams: pinned.names_in_errors() })
         }
         None => Ok(chain),
     }
@@ -41,13 +41,13 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
 /// Number of the newest block that answers may be about: it is as deep as the host requires, and enough Bitcoin blocks commit to
 /// it or to a block above it (`PinnedHead::min_depth` is the depth that both demand). `None` if there is none.
 pub fn newest_allowed(pinned: &PinnedHead) -> Option<u64> {
-    chain(pinned).ok()?.head().number.checked_sub(pinned.min_depth())
+    usable_chain(pinned).ok()?.head().number.checked_sub(pinned.min_depth())
 }
 
 /// The refusal of a chain that is still synchronizing.
 pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
     let head = pinned.chain().map_or(0, |chain| chain.head().number);
-    Refusal::Syncing { verified: head.saturating_sub(pinned.start), upstreams: pinned.told_names() }
+    Refusal::Syncing { verified: head.saturating_sub(pinned.start), upstreams: pinned.names_in_errors() }
 }
 
 /// A header of the pinned chain, if it is as deep as the host requires and has the required Bitcoin blocks. Off the heaviest chain
@@ -69,7 +69,7 @@ pub(super) fn admit(
     }
     // Bitcoin blocks count for blocks of the heaviest chain only.
     let least = pinned.config.min_bitcoin.unwrap_or(0);
-    let newest = pinned.newest_behind();
+    let newest = pinned.newest_supported();
     if least > 0 && (canonical.is_none() || newest.is_none_or(|newest| number > newest)) {
         return Err(Stop::Refused(Refusal::FewBitcoinBlocks { number, least, newest }));
     }

@@ -99,7 +99,7 @@ impl<'a> LightView<'a> {
 
     /// The chain. Every header that this view returns is read from here.
     fn chain(&self) -> ViewResult<&'a ChainView> {
-        gate::chain(self.pinned).map_err(Stop::Refused)
+        gate::usable_chain(self.pinned).map_err(Stop::Refused)
     }
 
     /// Total difficulty of a side block that was requested by hash: its parent's total, its own difficulty, and the
@@ -334,7 +334,7 @@ impl Chain for LightView<'_> {
         match self.chain()?.total_difficulty(&hash) {
             // While uncles are being fetched, the total may still become known. A chain that started by work never has one,
             // because the total of its first block is not proven.
-            None if !self.pinned.settled && !self.pinned.is_by_work() => {
+            None if !self.pinned.uncles_complete && !self.pinned.is_by_work() => {
                 Err(Stop::Refused(gate::syncing(self.pinned)))
             }
             None => self.total_off_chain(&hash),
@@ -343,7 +343,7 @@ impl Chain for LightView<'_> {
     }
 
     fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
-        if let Some(body) = header.verified().and_then(VerifiedBody::none) {
+        if let Some(body) = header.verified().and_then(VerifiedBody::if_empty) {
             return Ok(Arc::new(body));
         }
         match self.known.body(&header.hash()) {
@@ -353,7 +353,7 @@ impl Chain for LightView<'_> {
     }
 
     fn uncles(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>> {
-        if let Some(uncles) = header.verified().and_then(VerifiedUncles::none) {
+        if let Some(uncles) = header.verified().and_then(VerifiedUncles::if_empty) {
             return Ok(Arc::new(uncles));
         }
         if let Some(uncles) = self.pinned.chain.as_ref().and_then(|c| c.uncles(&header.hash())) {
@@ -411,7 +411,7 @@ impl Chain for LightView<'_> {
             Some(header) if header.hash() == block.hash => header,
             None if self.pinned.trusts_below(number) => self.own_node_header(number)?,
             None if number < lowest => {
-                return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));
+                return Err(Stop::Refused(Refusal::TransactionTooOld { transaction, number, lowest }));
             }
             _ => return Err(Stop::Refused(Refusal::Abandoned { transaction, block })),
         };

@@ -54,9 +54,14 @@ impl Snapshot for LocalSnapshot {
         Box::new(LocalView::new(self, asker, now, interrupt))
     }
 
-    fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+    fn inline_view<'a>(
+        &'a self,
+        asker: Asker,
+        now: u64,
+        interrupt: &'a dyn Fn() -> bool,
+    ) -> Box<dyn View + 'a> {
         let mut view = LocalView::new(self, asker, now, interrupt);
-        view.policy.is_attempt = true;
+        view.policy.is_inline = true;
         Box::new(view)
     }
 }
@@ -432,8 +437,8 @@ impl Pool for LocalView<'_> {
     }
 
     fn pending(&self) -> ViewResult<Option<BlockHeader>> {
-        // Building the block runs transactions. An attempt may end before all of them have run, and the block would lack some.
-        if self.policy.is_attempt {
+        // Building the block runs transactions. An inline run may end before all of them have run, and the block would lack some.
+        if self.policy.is_inline {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
         Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))

@@ -10,7 +10,7 @@ use super::{
     chain::Chain,
     log_filter::LogFilter,
     logs::{FoundLog, LogWeight, RangeStop, check_count, each_log, json_bytes, weight},
-    need::{Stop, ViewResult, both},
+    stop::{Stop, ViewResult, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},

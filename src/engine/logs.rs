@@ -9,7 +9,7 @@ use super::{
     BlockHeader,
     chain::Chain,
     log_filter::LogFilter,
-    need::{Stop, ViewResult, both},
+    stop::{Stop, ViewResult, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},

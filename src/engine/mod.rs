@@ -37,7 +37,6 @@ mod local_view;
 mod log_blocks;
 mod log_filter;
 mod logs;
-mod need;
 #[cfg(feature = "local")]
 mod node;
 mod policy;
@@ -46,6 +45,7 @@ mod pool;
 mod producer;
 mod refusal;
 mod state;
+mod stop;
 mod view;
 
 pub use block_header::BlockHeader;
@@ -54,7 +54,7 @@ pub use chain::{BlockNumbers, Chain, TransactionLocation};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
 #[cfg(feature = "light")]
-pub use filters::{ExportedFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
+pub use filters::{ExportedFilter, MAX_PENDING, MAX_REPORTED_BLOCKS, MAX_REPORTED_LOGS, ReportedBlock};
 pub use filters::{
     FILTER_IDLE, FilterChanges, FilterLimit, FilterOwner, FilterSpec, Filters, MAX_FILTERS, SUBSCRIPTION_IDLE,
 };
@@ -72,8 +72,6 @@ pub use logs::{
     FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, check_count, logs_by_hash,
     range_logs,
 };
-pub(crate) use need::both;
-pub use need::{Stop, ViewResult};
 #[cfg(feature = "local")]
 pub use node::{HostInput, LocalNode, NodeParts, Snapshot};
 pub use policy::Policy;
@@ -82,4 +80,6 @@ pub use pool::{Miner, Pool, PoolPart, TransactionPool, WaitingTransaction};
 pub use producer::{BlockProducer, PendingBlock};
 pub use refusal::{RESOURCE_UNAVAILABLE, Refusal};
 pub use state::State;
+pub(crate) use stop::both;
+pub use stop::{Stop, ViewResult};
 pub use view::{SyncProgress, View};

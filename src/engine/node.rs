@@ -87,8 +87,13 @@ pub trait Snapshot: Send + Sync {
         self.view(now, interrupt)
     }
 
-    /// As [`Self::view_of`], for a message that is only tried ([`super::Policy::is_attempt`]).
-    fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+    /// As [`Self::view_of`], for a message that runs inline ([`super::Policy::is_inline`]).
+    fn inline_view<'a>(
+        &'a self,
+        asker: Asker,
+        now: u64,
+        interrupt: &'a dyn Fn() -> bool,
+    ) -> Box<dyn View + 'a> {
         self.view_of(asker, now, interrupt)
     }
 }
@@ -129,9 +134,9 @@ pub trait LocalNode: Send {
         &mut self.parts_mut().filters
     }
 
-    /// Sets the asker of the message that is answered next: filters and waiting transactions that the message makes belong to it.
-    fn ask_as(&mut self, owner: FilterOwner) {
-        self.filters().ask_as(owner);
+    /// Sets the owner of the message that is answered next: filters and waiting transactions that the message makes belong to it.
+    fn set_owner(&mut self, owner: FilterOwner) {
+        self.filters().set_owner(owner);
     }
 
     /// The executed chain.

@@ -22,9 +22,9 @@ pub struct Policy<'a> {
     pub max_log_blocks: u64,
     /// Most blocks that one request for traces may cover.
     pub max_traced_blocks: u64,
-    /// Whether messages are only tried for a fraction of a millisecond, before they move to another thread. A run that cannot be
-    /// interrupted in that time counts as interrupted at once.
-    pub is_attempt: bool,
+    /// Whether messages run inline: for a fraction of a millisecond on the thread that has received them, before they move to another
+    /// thread. A run that cannot be interrupted in that time counts as interrupted at once.
+    pub is_inline: bool,
     /// Tells whether the present run has used up its time.
     pub interrupt: &'a dyn Fn() -> bool,
     /// The host's clock in seconds since 1970. Views of executed chains set it; the view of a light client does not.
@@ -47,7 +47,7 @@ impl<'a> Policy<'a> {
             min_depth: 0,
             max_log_blocks: u64::MAX,
             max_traced_blocks: u64::MAX,
-            is_attempt: false,
+            is_inline: false,
             interrupt: &|| false,
             now: None,
             host: None,

@@ -100,7 +100,7 @@ pub enum Refusal {
         "Resource unavailable: transaction {transaction} was reported in block {number}, older than block {lowest}, \
          the oldest one known here; ask other upstreams, or start from an older checkpoint"
     )]
-    PlacedTooOld { transaction: B256, number: u64, lowest: u64 },
+    TransactionTooOld { transaction: B256, number: u64, lowest: u64 },
     /// The block in which an upstream placed a transaction has left the chain, or never was on it.
     #[error(
         "Resource unavailable: transaction {transaction} was reported in {block}, which is not on the verified \
@@ -126,9 +126,9 @@ pub enum Refusal {
     /// The trie nodes of a call or block are more than one answer may have.
     #[error("Limit exceeded: the witness has more than {max} bytes")]
     WitnessTooLarge { max: usize },
-    /// A local chain does not have the data that the answer needs: its state is older than the history kept.
+    /// A local chain does not have the data that the answer needs: such as a state below the history that the host keeps.
     #[error("Resource unavailable: not held by this chain: {}", list(.0))]
-    NotHeld(Facts),
+    Pruned(Facts),
     /// State roots before the Unitrie (RSKIP-126) commit to an older trie, of which no full node serves proofs any more.
     #[error("state proofs unavailable: block {number} is older than the Unitrie (RSKIP-126)")]
     NoStateProofs { number: u64 },

@@ -40,10 +40,10 @@ pub struct RunContext<'a> {
     pub minimum_gas_price: U256,
     /// Gas price of the transaction or call, in wei.
     pub gas_price: U256,
-    /// Called every 4,096 instructions, in an attempt every 512. The run ends as interrupted if it returns `true`.
+    /// Called every 4,096 instructions, in an inline run every 512. The run ends as interrupted if it returns `true`.
     pub interrupt: &'a dyn Fn() -> bool,
-    /// Whether the run is an attempt, which ends as interrupted before anything that takes long (`evm::attempt`).
-    pub is_attempt: bool,
+    /// Whether the run is inline, which ends as interrupted before anything that takes long (`evm::inline_run`).
+    pub is_inline: bool,
     /// The sender of a local call that spends more than it has, so that its balance becomes negative in the reference node. The run
     /// aborts if the balance is read.
     pub overdrawn: Option<Address>,
@@ -80,7 +80,7 @@ impl<'a> RunContext<'a> {
             minimum_gas_price: U256::ZERO,
             gas_price: U256::ZERO,
             interrupt,
-            is_attempt: false,
+            is_inline: false,
             overdrawn: None,
             inspector: None,
             transaction: None,
@@ -114,7 +114,7 @@ pub struct NativeCallRecord {
 /// Why a run was aborted without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// The interrupt callback or the database ([`EvmState::exhausted`](super::EvmState::exhausted)) ended the run, or an attempt would
+    /// The interrupt callback or the database ([`EvmState::exhausted`](super::EvmState::exhausted)) ended the run, or an inline run would
     /// have taken too long.
     Stopped,
     /// The code called a method of a native contract that this version does not implement.

@@ -12,11 +12,11 @@ use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::interpreter_types::LoopControl as _;
 use revm::interpreter::{InstructionResult, InterpreterAction, InterpreterResult};
 
-use super::attempt;
 use super::code::skip_header;
 use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::gas::MAX_CODE;
+use super::inline_run;
 use super::inspect::Inspector;
 use super::inspect_hooks::watched_steps;
 use super::machine::Machine;
@@ -127,8 +127,8 @@ impl<S: EvmState> Machine<'_, S> {
                     Err(end) => break end,
                 }
             }
-            if context.chain.is_attempt {
-                match attempt::steps(interpreter, table, gas_table, context) {
+            if context.chain.is_inline {
+                match inline_run::steps(interpreter, table, gas_table, context) {
                     Ok(()) => continue,
                     Err(end) => break end,
                 }
@@ -139,8 +139,8 @@ impl<S: EvmState> Machine<'_, S> {
                 }
             }
         };
-        // The limit of an attempt, not that of a run: the call runs again with more memory.
-        if context.chain.is_attempt && end == InstructionResult::MemoryLimitOOG {
+        // The limit of inline runs, not that of a run: the call runs again with more memory.
+        if context.chain.is_inline && end == InstructionResult::MemoryLimitOOG {
             return Err(Abort::Stopped);
         }
         if let Some(reason) = context.chain.abort {

@@ -10,7 +10,6 @@
 //! shows the state between instructions to tracers in JavaScript, which browser modules leave out with the feature `catalogue`.
 
 mod accounts;
-mod attempt;
 mod calls;
 mod changes;
 mod code;
@@ -22,6 +21,7 @@ mod database;
 mod frame;
 mod gas;
 mod halt;
+mod inline_run;
 mod inspect;
 mod inspect_hooks;
 #[cfg(feature = "catalogue")]

@@ -89,7 +89,7 @@ impl<S: EvmState> Machine<'_, S> {
         let call = native_call(&self.evm.ctx, input, inputs, depth);
         let mut host = RunHost::new(&mut self.evm.ctx);
         // The first check is before the price, because the Bridge reads many cells to compute some prices.
-        super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
+        super::inline_run::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
             // If the price cannot be computed, nothing is charged.
@@ -98,7 +98,7 @@ impl<S: EvmState> Machine<'_, S> {
                 return Ok(reverted(gas));
             }
         };
-        super::attempt::refuse_long(&host.context.chain, precompile, price.gas)?;
+        super::inline_run::refuse_long(&host.context.chain, precompile, price.gas)?;
         if !gas.record_regular_cost(price.gas) {
             gas.spend_all();
             return Ok(InterpreterResult::new(InstructionResult::PrecompileOOG, Bytes::new(), gas));
@@ -163,7 +163,7 @@ impl<S: EvmState> Machine<'_, S> {
         };
         let mut host = RunHost::new(context);
         // As in `run_native`, also before the price.
-        super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
+        super::inline_run::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
             Err(failure) => {
@@ -172,7 +172,7 @@ impl<S: EvmState> Machine<'_, S> {
             }
         };
         let gas = price.gas;
-        super::attempt::refuse_long(&host.context.chain, precompile, gas)?;
+        super::inline_run::refuse_long(&host.context.chain, precompile, gas)?;
         if gas > first.gas {
             return Ok(self.direct_end(gas, DirectOutcome::TooExpensive, Vec::new()));
         }

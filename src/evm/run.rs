@@ -83,7 +83,7 @@ impl<S: EvmState> Machine<'_, S> {
         let mut memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
         // The limit is on the memory of all frames together. The reference node limits each frame, but gas
         // runs out long before either limit.
-        memory.set_memory_limit(super::attempt::max_memory(self.evm.ctx.chain.is_attempt));
+        memory.set_memory_limit(super::inline_run::max_memory(self.evm.ctx.chain.is_inline));
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
             Some(ImmediateResult { result, .. }) => {
                 self.report_frame_end(&result);

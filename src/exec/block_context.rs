@@ -30,7 +30,7 @@ pub trait Ancestry {
 
     /// The oldest ancestor whose fees REMASC distributes. It is block 1, except on a development chain that begins at a block
     /// of another network, of which not all ancestors are known.
-    fn first_rewarded(&self) -> u64 {
+    fn first_rewarded_block(&self) -> u64 {
         1
     }
 }

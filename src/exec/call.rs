@@ -132,7 +132,7 @@ pub fn call<'a>(
         Some(native) => machine.run_direct(native, &first).map(|end| outcome_of_direct_call(end, limit, gas)),
         None => machine.run(first).map(|end| outcome_of_run(end, limit)),
     };
-    check_attempt(limits, ended.as_ref().err())?;
+    check_inline_run(limits, ended.as_ref().err())?;
     #[cfg(feature = "local")]
     machine.report_accounts();
     // Missing data are reported first: a run on zeros may stop where a run on the real state would not.
@@ -140,10 +140,10 @@ pub fn call<'a>(
     Ok(CallResult::new(ended.map_err(stop)?, complete))
 }
 
-/// Reports an attempt that ended early as interrupted, even if data are missing: the run without the limits of an attempt finds all
+/// Reports an inline run that ended early as interrupted, even if data are missing: the run without the limits of an inline run finds all
 /// missing data.
-fn check_attempt(limits: &RunLimits<'_>, abort: Option<&Abort>) -> Result<(), CallStop> {
-    if limits.is_attempt && abort == Some(&Abort::Stopped) { Err(CallStop::Interrupted) } else { Ok(()) }
+fn check_inline_run(limits: &RunLimits<'_>, abort: Option<&Abort>) -> Result<(), CallStop> {
+    if limits.is_inline && abort == Some(&Abort::Stopped) { Err(CallStop::Interrupted) } else { Ok(()) }
 }
 
 /// Refuses overrides of native contracts, whose code cannot be replaced.
@@ -176,7 +176,7 @@ pub(super) fn run_context<'a>(
     run.gas_limit = context.block.gas_limit;
     run.minimum_gas_price = context.block.minimum_gas_price;
     run.gas_price = gas_price;
-    run.is_attempt = limits.is_attempt;
+    run.is_inline = limits.is_inline;
     run
 }
 

@@ -25,9 +25,9 @@ pub struct RunLimits<'a> {
     pub checks_funds: bool,
     /// Called every few thousand instructions; the run ends if it returns `true`.
     pub interrupt: &'a dyn Fn() -> bool,
-    /// Whether the run is an attempt: it calls `interrupt` after fractions of a millisecond, and ends as interrupted before anything
+    /// Whether the run is inline: it calls `interrupt` after fractions of a millisecond, and ends as interrupted before anything
     /// that takes longer.
-    pub is_attempt: bool,
+    pub is_inline: bool,
     /// Analysed code of earlier runs, which a run takes instead of reading the code from the state.
     pub codes: Option<&'a dyn super::CodeCache>,
 }
@@ -40,7 +40,7 @@ impl Default for RunLimits<'_> {
             max_keys: MAX_KEYS,
             checks_funds: true,
             interrupt: &|| false,
-            is_attempt: false,
+            is_inline: false,
             codes: None,
         }
     }

@@ -120,8 +120,8 @@ impl Ancestry for WatchedAncestry<'_> {
         self.inner.hash(number)
     }
 
-    fn first_rewarded(&self) -> u64 {
-        self.inner.first_rewarded()
+    fn first_rewarded_block(&self) -> u64 {
+        self.inner.first_rewarded_block()
     }
 }
 
@@ -144,13 +144,13 @@ mod tests {
             None
         }
 
-        fn first_rewarded(&self) -> u64 {
+        fn first_rewarded_block(&self) -> u64 {
             9
         }
     }
 
     #[test]
     fn watched_ancestors_are_rewarded_as_others() {
-        assert_eq!(WatchedAncestry::new(&Begun).first_rewarded(), 9);
+        assert_eq!(WatchedAncestry::new(&Begun).first_rewarded_block(), 9);
     }
 }

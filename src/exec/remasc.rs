@@ -38,7 +38,7 @@ pub(super) fn distribute(
 ) -> Result<Vec<Log>, UnknownAncestor> {
     let mut logs = Vec::new();
     let mature = context.environment.number.saturating_sub(context.network.params.remasc_maturity);
-    if mature >= context.ancestry.first_rewarded() {
+    if mature >= context.ancestry.first_rewarded_block() {
         let rewarded = rewarded(context.ancestry, mature)?;
         let mut ledger = read_ledger(world);
         let federation = {

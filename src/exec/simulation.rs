@@ -37,7 +37,7 @@ pub struct Simulation<'a> {
     /// Contracts that the present block has destroyed.
     destroyed: BTreeSet<Address>,
     /// Whether the next transaction is the last one, so that no code reads the state after it.
-    ends: bool,
+    drops_changes: bool,
 }
 
 /// The result of a simulated transaction.
@@ -86,11 +86,11 @@ pub fn simulate<'a, T>(
         record: ReadRecord::default(),
         made_up: StateOverride::default(),
         destroyed: BTreeSet::new(),
-        ends: false,
+        drops_changes: false,
     };
     let result = run(&mut simulation);
-    // An attempt that ended early counts as interrupted even if data are missing: the run without its limits finds all of them.
-    if !(limits.is_attempt && matches!(result, Err(CallStop::Interrupted))) {
+    // An inline run that ended early counts as interrupted even if data are missing: the run without its limits finds all of them.
+    if !(limits.is_inline && matches!(result, Err(CallStop::Interrupted))) {
         simulation.record.finish(limits.max_keys)?;
     }
     result
@@ -111,9 +111,9 @@ impl<'a> Simulation<'a> {
         account
     }
 
-    /// Says that the next transaction is the last one, so that its changes need not be stored.
-    pub fn end_with_next(&mut self) {
-        self.ends = true;
+    /// Drops the changes of the next transaction, which must be the last one.
+    pub fn drop_changes_of_next(&mut self) {
+        self.drops_changes = true;
     }
 
     /// Begins another block, in which contracts can be created again at addresses that the block before has destroyed.
@@ -238,7 +238,7 @@ impl<'a> Simulation<'a> {
             }),
             None => machine.run_transaction(first).map(|end| RunEnd::of_code(end, limit)),
         };
-        if self.ends && !watched {
+        if self.drops_changes && !watched {
             self.record = machine.into_state().into_record();
             return ended.map(|end| (end, Vec::new())).map_err(|abort| self.stop(abort));
         }
@@ -272,7 +272,7 @@ impl<'a> Simulation<'a> {
     /// The error for an aborted run. Missing data are reported first: a run on zeros may be aborted where a run on the real state would
     /// not.
     fn stop(&self, abort: Abort) -> CallStop {
-        if self.limits.is_attempt && abort == Abort::Stopped {
+        if self.limits.is_inline && abort == Abort::Stopped {
             return CallStop::Interrupted;
         }
         self.record.finish(self.limits.max_keys).err().unwrap_or_else(|| stop(abort))

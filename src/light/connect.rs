@@ -16,7 +16,7 @@ pub const MAX_BRANCH: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConnectOutcome {
     /// The chain has the block, or the host's own node is trusted for it.
-    Held,
+    Connected,
     /// The header with this hash must be fetched first.
     Needs(B256),
     /// The block does not lead to the pinned chain, or breaks a rule.
@@ -37,7 +37,7 @@ impl PinnedHead {
             };
             if self.config.own_state.is_some() && header.number < chain.lowest() && at == wanted {
                 // The host's own node is trusted for a block below the start. A branch that passes below the start is refused.
-                return ConnectOutcome::Held;
+                return ConnectOutcome::Connected;
             }
             // An ancestor to which the hash of a verified header commits needs no branch, and the loop ends.
             if chain.add_ancestor(header) {
@@ -53,7 +53,7 @@ impl PinnedHead {
             at = header.parent_hash;
         }
         match chain.add_branch(branch.into_iter().rev(), Some(self.now)) {
-            Ok(()) => ConnectOutcome::Held,
+            Ok(()) => ConnectOutcome::Connected,
             Err(error) => refused(format!("{error}")),
         }
     }

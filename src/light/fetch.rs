@@ -109,7 +109,7 @@ impl Fetch {
                     Ok(()) => FetchOutcome::Again(Box::new(self)),
                     Err(failure) => {
                         let name = |attempt: AttemptFailure| AttemptFailure {
-                            name: pinned.told_name(attempt.upstream),
+                            name: pinned.name_in_errors(attempt.upstream),
                             ..attempt
                         };
                         self.failures.extend(failure.attempts.into_iter().map(name));
@@ -159,7 +159,7 @@ impl Fetch {
     /// unknown method, or a witness) is noted instead ([`Capabilities`](super::Capabilities)), and is no fault.
     fn lacks_data(&self, failure: &RequestFailure) -> bool {
         match failure {
-            RequestFailure::NotHeld(_) | RequestFailure::Busy { .. } => true,
+            RequestFailure::NotAvailable(_) | RequestFailure::Busy { .. } => true,
             RequestFailure::Rpc { code, .. } => {
                 *code != METHOD_NOT_FOUND && !matches!(self.current.target, FetchTarget::Witness { .. })
             }

@@ -78,14 +78,14 @@ impl Hedges {
     }
 
     /// Whether the budget allows a second round now; if so, its cost is deducted.
-    pub fn take(&mut self) -> bool {
+    pub fn take_second_round(&mut self) -> bool {
         let left = self.budget.checked_sub(COST);
         self.budget = left.unwrap_or(self.budget);
         left.is_some()
     }
 
     /// Notes that a second round was answered first, by this upstream, and how long it took.
-    pub fn won(&mut self, upstream: usize, took: u64) {
+    pub fn note_second_won(&mut self, upstream: usize, took: u64) {
         self.add(REFUND);
         self.note(upstream, took);
     }
@@ -131,13 +131,13 @@ mod tests {
         let mut hedges = Hedges::new(2);
         let in_vain = (0..1_000).filter(|_| {
             hedges.begin(0, 1, 0);
-            hedges.take()
+            hedges.take_second_round()
         });
         assert_eq!(in_vain.count(), 31 + 100);
         let of_use = (0..1_000).filter(|_| {
             hedges.begin(0, 1, 0);
-            hedges.won(1, 0);
-            hedges.take()
+            hedges.note_second_won(1, 0);
+            hedges.take_second_round()
         });
         assert_eq!(of_use.count(), 1_000);
     }

@@ -33,7 +33,7 @@ pub struct ClientConfig {
     /// Greatest age of the head, in seconds by the host's clock, at which requests are answered; 0 for any age.
     pub max_age: u64,
     /// If given, requests are answered only while Bitcoin supports the chain ([`BitcoinVerdict::Held`]), and only about blocks
-    /// that have at least so many Bitcoin blocks behind them ([`BitcoinFollower::newest_behind`]).
+    /// that at least so many Bitcoin blocks support ([`BitcoinFollower::newest_supported`]).
     pub min_bitcoin: Option<u32>,
     /// The policy for answers that no upstream proves.
     pub unproven: UnprovenPolicy,
@@ -102,7 +102,7 @@ pub struct PinnedHead {
     /// Whether the head has been reached.
     pub(crate) synced: bool,
     /// Whether the uncles of all blocks are proven or known to be unavailable.
-    pub(crate) settled: bool,
+    pub(crate) uncles_complete: bool,
     /// Height of the checkpoint.
     pub(crate) start: u64,
     pub(crate) untrusted_start: Option<&'static str>,
@@ -119,7 +119,7 @@ pub struct PinnedHead {
     low_work: Option<LowWork>,
     low_dated_work: Option<DatedSuffix>,
     bitcoin: Option<Arc<BitcoinFollower>>,
-    newest_behind: Option<u64>,
+    newest_supported: Option<u64>,
     states: Vec<UpstreamState>,
     /// Whether errors name upstreams by number.
     numbered: bool,
@@ -155,20 +155,20 @@ impl PinnedHead {
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
         let roster = if config.balance { sync.rotated_roster(now.millis) } else { sync.roster() };
-        let newest_behind = match config.min_bitcoin {
-            // Without a requirement, every block has enough Bitcoin blocks behind it.
+        let newest_supported = match config.min_bitcoin {
+            // Without a requirement, enough Bitcoin blocks support every block.
             None | Some(0) => Some(u64::MAX),
-            Some(least) => sync.bitcoin().and_then(|follower| follower.newest_behind(least)),
+            Some(least) => sync.bitcoin().and_then(|follower| follower.newest_supported(least)),
         };
         Self {
-            newest_behind,
+            newest_supported,
             network: sync.network().clone(),
             #[cfg(feature = "catalogue")]
             scripts: config.scripts.as_ref().map(|scripts| scripts.for_message()),
             config,
             chain: sync.chain().map(|chain| chain.snapshot()),
             synced: sync.is_synced(),
-            settled: sync.is_settled(),
+            uncles_complete: sync.uncles_complete(),
             numbered: false,
             start: sync.start(),
             untrusted_start: sync.untrusted_start(),
@@ -243,16 +243,16 @@ impl PinnedHead {
         if self.bitcoin.is_none() { Some(BitcoinVerdict::Unavailable) } else { self.bitcoin_doubt() }
     }
 
-    /// The newest block that has as many Bitcoin blocks behind it as the host requires; `None` if there is none.
-    pub(crate) fn newest_behind(&self) -> Option<u64> {
-        self.newest_behind
+    /// The newest block that as many Bitcoin blocks support as the host requires; `None` if there is none.
+    pub(crate) fn newest_supported(&self) -> Option<u64> {
+        self.newest_supported
     }
 
     /// How many blocks a block needs on top before it may be answered about: the depth that the host requires, or that of
-    /// [`Self::newest_behind`], if it is deeper. `u64::MAX` if no block has the Bitcoin blocks that the host requires.
+    /// [`Self::newest_supported`], if it is deeper. `u64::MAX` if no block has the Bitcoin blocks that the host requires.
     pub(crate) fn min_depth(&self) -> u64 {
         let head = self.chain.as_ref().map_or(0, |chain| chain.head().number);
-        let by_bitcoin = self.newest_behind.map_or(u64::MAX, |newest| head.saturating_sub(newest));
+        let by_bitcoin = self.newest_supported.map_or(u64::MAX, |newest| head.saturating_sub(newest));
         self.config.min_depth.max(by_bitcoin)
     }
 
@@ -315,7 +315,7 @@ impl PinnedHead {
 
     /// For each upstream, how many sources have been this upstream before the present one.
     pub fn source_generations(&self) -> Vec<u64> {
-        self.states.iter().map(|state| state.turn).collect()
+        self.states.iter().map(|state| state.source_generation).collect()
     }
 
     /// Whether an upstream is resting after a failure. A resting upstream is still asked if no other can prove a fact.
@@ -351,8 +351,8 @@ impl PinnedHead {
     }
 
     /// Whether the uncles of all blocks are proven or known to be unavailable.
-    pub fn is_settled(&self) -> bool {
-        self.settled
+    pub fn uncles_complete(&self) -> bool {
+        self.uncles_complete
     }
 
     /// Why no upstream is usable, each by its name, if all of them have failed. If all have the same fault, it is stated once.
@@ -361,10 +361,10 @@ impl PinnedHead {
         let mut faults: Vec<String> = self.states.iter().map(fault).collect::<Option<_>>()?;
         let first = faults.first()?;
         if faults.iter().all(|fault| fault == first) {
-            return Some(format!("{}: {first}", self.told_names()));
+            return Some(format!("{}: {first}", self.names_in_errors()));
         }
         for (upstream, fault) in faults.iter_mut().enumerate() {
-            *fault = format!("{}: {fault}", self.told_name(upstream));
+            *fault = format!("{}: {fault}", self.name_in_errors(upstream));
         }
         Some(first_of(&faults, "; "))
     }
@@ -384,7 +384,7 @@ impl PinnedHead {
     }
 
     /// The name of an upstream in errors; a number if the caller may not know its name.
-    pub(crate) fn told_name(&self, upstream: usize) -> String {
+    pub(crate) fn name_in_errors(&self, upstream: usize) -> String {
         match self.upstream_name(upstream).filter(|_| !self.numbered) {
             Some(name) => name.into(),
             None => format!("upstream {}", upstream.saturating_add(1)),
@@ -392,8 +392,9 @@ impl PinnedHead {
     }
 
     /// The names of the upstreams in errors.
-    pub(crate) fn told_names(&self) -> String {
-        let names: Vec<String> = (0..self.states.len()).map(|upstream| self.told_name(upstream)).collect();
+    pub(crate) fn names_in_errors(&self) -> String {
+        let names: Vec<String> =
+            (0..self.states.len()).map(|upstream| self.name_in_errors(upstream)).collect();
         first_of(&names, ", ")
     }
 

@@ -55,7 +55,7 @@ pub enum RequestFailure {
     /// The host did not read the response, because other responses use all the memory that it allows for them. Some of it is free
     /// once those are processed.
     #[error("no response: other responses take up the memory for them; ask for less at once, or again")]
-    NoRoom,
+    BudgetUsedUp,
     /// A recording that is replayed has no response to the request.
     #[error("not recorded")]
     NotRecorded,
@@ -63,10 +63,10 @@ pub enum RequestFailure {
     /// report this only for requests that follow from callers' messages, because callers can name data that does not exist. The
     /// text is the reason.
     #[error("no response: {0}")]
-    NotHeld(String),
+    NotAvailable(String),
     /// The host did not send the request, because of a limit or a failure that it knows of. The text is the reason.
     #[error("not sent: {0}")]
-    Unasked(String),
+    NotSent(String),
     /// The upstream responded with bytes that no honest one sends for this request, such as a header with another hash
     /// than the requested one. Hosts report this only of sources that prove their identity, and whose responses they check
     /// before they turn them into results. The text is the evidence.
@@ -84,7 +84,11 @@ impl RequestFailure {
         let is_silence = |failure: &&Self| {
             matches!(
                 failure,
-                Self::Transport(_) | Self::Busy { .. } | Self::NoRoom | Self::NotHeld(_) | Self::Unasked(_)
+                Self::Transport(_)
+                    | Self::Busy { .. }
+                    | Self::BudgetUsedUp
+                    | Self::NotAvailable(_)
+                    | Self::NotSent(_)
             )
         };
         response.as_ref().err().filter(is_silence)

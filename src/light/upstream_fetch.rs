@@ -411,9 +411,9 @@ impl UpstreamFetch {
         self.responses().find_map(RequestFailure::of_silence).cloned()
     }
 
-    /// Whether the host had no memory for a response ([`RequestFailure::NoRoom`]).
-    pub fn lacks_room(&self) -> bool {
-        self.responses().any(|response| matches!(response, Err(RequestFailure::NoRoom)))
+    /// Whether the host had no memory for a response ([`RequestFailure::BudgetUsedUp`]).
+    pub fn lacks_memory(&self) -> bool {
+        self.responses().any(|response| matches!(response, Err(RequestFailure::BudgetUsedUp)))
     }
 
     /// Forgets the responses, so that all are requested again.

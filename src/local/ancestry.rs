@@ -70,7 +70,7 @@ impl Ancestry for BranchAncestry<'_> {
         in_chain.or_else(|| Some(self.ancestor_in_fork(number)?.hash()))
     }
 
-    fn first_rewarded(&self) -> u64 {
-        self.fork.map_or(1, ForkBase::first_rewarded)
+    fn first_rewarded_block(&self) -> u64 {
+        self.fork.map_or(1, ForkBase::first_rewarded_block)
     }
 }

@@ -49,10 +49,10 @@ pub trait ForkBase: TrieBase {
 
     /// Another block of the same network to begin on. `url` is the upstream whose chain has the block (`None`: the present
     /// upstream), `number` its height (`None`: the head of that chain). `None` is returned while the block is not fetched.
-    fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>>;
+    fn other_start(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>>;
 
     /// Number of the oldest ancestor whose fees REMASC, the contract that pays miners, distributes above this block. Ancestors
     /// that are not fetched, and a block with uncles with all below it, pay nothing: REMASC pays the miners of uncles too, and
     /// those uncles are not fetched for it.
-    fn first_rewarded(&self) -> u64;
+    fn first_rewarded_block(&self) -> u64;
 }

@@ -74,7 +74,7 @@ pub struct HostAnswer {
     /// The answer.
     pub answer: AuxiliaryAnswer,
     /// A value that is dropped once the session has the answer, such as the reservation of its memory.
-    pub held: Box<dyn Any + Send>,
+    pub reserved: Box<dyn Any + Send>,
 }
 
 /// The answer to an [`AuxiliaryRequest`].

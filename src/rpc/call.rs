@@ -87,7 +87,7 @@ impl CallBlock {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        let Policy { network, calls, interrupt, is_attempt, .. } = *view.policy();
+        let Policy { network, calls, interrupt, is_inline, .. } = *view.policy();
         let state = view.state(&self.header)?;
         let context = CallContext {
             state: &*state,
@@ -98,8 +98,7 @@ impl CallBlock {
         };
         let CallPolicy { gas_cap, checks_funds, .. } = calls;
         let codes = view.codes();
-        let limits =
-            RunLimits { codes, is_attempt, interrupt, gas_cap, checks_funds, ..RunLimits::default() };
+        let limits = RunLimits { codes, is_inline, interrupt, gas_cap, checks_funds, ..RunLimits::default() };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
 
@@ -115,7 +114,7 @@ impl CallBlock {
             let context = CallContext { state: &recording, ..*context };
             // A run does not read code from the state if the code is in a cache, so that the code's key would not be recorded.
             // Witnesses are never given by attempts (`MessageProgress::may_be_short`).
-            let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
+            let limits = RunLimits { codes: None, is_inline: false, ..*limits };
             run(&context, &limits)?;
             Ok(recording.into_keys())
         })?;

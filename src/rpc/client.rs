@@ -171,12 +171,12 @@ impl<S: LockKind> SharedClient<S> {
 
     /// Takes headers that the host has from another source than the upstreams. Returns whether the uncles of all headers came with
     /// them; `None` before the client has reached the head, because such headers continue only a chain that is up to date. See
-    /// [`HeaderSync::take`].
+    /// [`HeaderSync::take_headers`].
     ///
     /// # Errors
     /// The rule that the first rejected header breaks.
     pub fn take_headers(&self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
-        self.sync.write().take(headers, now)
+        self.sync.write().take_headers(headers, now)
     }
 
     /// Restores the headers that an earlier run has stored, from `pages` pages. Returns the number of the newest block; `None`
@@ -197,25 +197,25 @@ impl<S: LockKind> SharedClient<S> {
     }
 
     /// Finishes a restore that read the stored headers page by page. Returns the number of the newest block; see
-    /// [`HeaderSync::restored`].
+    /// [`HeaderSync::finish_restore`].
     ///
     /// # Errors
     /// The restored data is unusable; the client starts afresh.
-    pub fn restored(&self, restoring: Restoring) -> Result<Option<u64>, HeaderStoreFault> {
-        self.sync.write().restored(restoring)
+    pub fn finish_restore(&self, restoring: Restoring) -> Result<Option<u64>, HeaderStoreFault> {
+        self.sync.write().finish_restore(restoring)
     }
 
     /// Makes [`Self::export`] return the pages from this number on once more, as far as their headers are in memory.
-    pub fn keep_again(&self, page: u64) {
-        self.sync.write().keep_again(page);
+    pub fn store_again(&self, page: u64) {
+        self.sync.write().store_again(page);
     }
 
-    /// Verifies a further part of the restored data. Returns whether more is left; see [`HeaderSync::prove_kept`].
+    /// Verifies a further part of the restored data. Returns whether more is left; see [`HeaderSync::prove_restored`].
     ///
     /// # Errors
     /// The stored data is invalid; the client starts from the checkpoint.
-    pub fn prove_kept(&self, read: ReadPage<'_>) -> Result<bool, HeaderStoreFault> {
-        self.sync.write().prove_kept(read)
+    pub fn prove_restored(&self, read: ReadPage<'_>) -> Result<bool, HeaderStoreFault> {
+        self.sync.write().prove_restored(read)
     }
 
     /// The pages to be stored; see [`HeaderSync::export`].
@@ -280,7 +280,7 @@ impl<S: LockKind> SharedClient<S> {
     /// Continues a message; `interrupt` ends long runs.
     pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> SessionStep {
         // Filters are locked only for messages that use them, so that other messages do not wait for the lock.
-        let mut filters = session.watches().then(|| self.filters.write());
+        let mut filters = session.uses_filters().then(|| self.filters.write());
         session.step(&self.cache.read(), filters.as_deref_mut(), interrupt)
     }
 

@@ -66,7 +66,7 @@ pub(super) const METHODS: &[Method] = &[
         "array of log objects or hashes",
         "What is new since the last poll. Logs that a reorganisation took back are marked \
          as removed.",
-        Handler::Watch(changes),
+        Handler::ReadFilter(changes),
     )
     .limited(BLOCKS_AT_ONCE)
     // A poll that fails runs the whole query of its filter each time.
@@ -76,7 +76,7 @@ pub(super) const METHODS: &[Method] = &[
         FILTER,
         "array of log objects",
         "All logs in the range of a log filter.",
-        Handler::Watch(all_logs),
+        Handler::ReadFilter(all_logs),
     )
     .limited(BLOCKS_AT_ONCE)
     .costs(100),

@@ -45,7 +45,7 @@ fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, He
 /// Verifies the store step by step to its end. Returns the number of steps.
 fn prove_all(client: &mut Client, pages: &[Vec<u8>]) -> Result<usize, HeaderStoreFault> {
     for steps in 0..10_000 {
-        if !client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()))? {
+        if !client.prove_restored(&mut |index| Ok(pages.get(index as usize).cloned()))? {
             return Ok(steps);
         }
     }
@@ -253,7 +253,7 @@ fn newest_pages_of_another_chain_are_detected() {
     // A page has disappeared.
     let (client, _) = restored(&mined, &good);
     let mut read = |index: u64| Ok((index != 30).then(|| good.get(index as usize).cloned()).flatten());
-    let missing = (0..10_000).find_map(|_| client.prove_kept(&mut read).err());
+    let missing = (0..10_000).find_map(|_| client.prove_restored(&mut read).err());
     assert_eq!(missing, Some(HeaderStoreFault::Damaged { index: 30 }));
     assert!(client.sync().chain().is_none());
     // Without the page of the checkpoint, the difficulty at the checkpoint is unknown.

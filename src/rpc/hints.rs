@@ -41,7 +41,7 @@ pub(super) fn hint(
 fn misplaced_transaction(refusal: &Refusal) -> Option<B256> {
     match refusal {
         Refusal::Misplaced { transaction, .. }
-        | Refusal::PlacedTooOld { transaction, .. }
+        | Refusal::TransactionTooOld { transaction, .. }
         | Refusal::Abandoned { transaction, .. } => Some(*transaction),
         _ => None,
     }
@@ -66,7 +66,7 @@ pub(super) fn ask_others(
     // the others do not have the transaction either, the request is refused.
     let others = || LocationHint { others: pinned.roster().to_vec(), ..LocationHint::default() };
     let hint = hint(hints, transaction, others)?;
-    hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
+    hint.old |= matches!(refusal, Refusal::TransactionTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
     // Only `Misplaced` proves that the upstream was wrong. A block that is too old, or that left the chain, may be a true answer.
     if let (Some((upstream, request)), Refusal::Misplaced { .. }) = (asked, refusal) {

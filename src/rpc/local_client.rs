@@ -35,12 +35,12 @@ impl MessageProgress {
 
     /// Whether no call of the message changes anything, so that a snapshot can answer it.
     pub fn reads_only(&self) -> bool {
-        !self.requests().any(|request| request.row.writes() || request.row.watches())
+        !self.pending_requests().any(|request| request.row.writes() || request.row.uses_filters())
     }
 
     /// Whether a call of the message may change the chain or its pool. A change of filters does not count.
     pub fn changes_chain(&self) -> bool {
-        self.requests().any(|request| request.row.writes())
+        self.pending_requests().any(|request| request.row.writes())
     }
 
     /// Recovers the senders of the message's signed transactions together, if there are several, before the message runs on the
@@ -49,7 +49,7 @@ impl MessageProgress {
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 
-        let sends = self.requests().filter(|request| request.row.sends());
+        let sends = self.pending_requests().filter(|request| request.row.sends());
         let (mut senders_of, mut transactions) = (alloc::vec![], alloc::vec![]);
         for request in sends {
             // If the bytes do not decode, the handler returns the error later.
@@ -75,10 +75,10 @@ impl MessageProgress {
     /// transactions again.
     pub fn may_be_short(&self) -> bool {
         let is_short = |request: &Request| request.row.cost <= BRIEF_COST || request.row.runs == Runs::Call;
-        self.reads_only() && self.requests().all(is_short)
+        self.reads_only() && self.pending_requests().all(is_short)
     }
 
-    /// Runs the requests of a message that only reads as an attempt ([`Policy::is_attempt`](crate::engine::Policy::is_attempt)),
+    /// Runs the requests of a message that only reads, inline ([`Policy::is_inline`](crate::engine::Policy::is_inline)),
     /// until `interrupt` returns `true`, which it must do from then on. Returns the answer if all requests are finished.
     /// Otherwise [`Self::read`] with the same snapshot and time runs the others and returns the answer.
     pub fn begin(
@@ -87,7 +87,7 @@ impl MessageProgress {
         now: u64,
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Reply> {
-        let view = snapshot.attempt(self.asker(), now, interrupt);
+        let view = snapshot.inline_view(self.asker(), now, interrupt);
         let ended = self.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)));
         ended.then(|| self.reply())
     }
@@ -134,7 +134,7 @@ fn outcome(result: HandlerResult) -> (Outcome, Option<Effect>) {
         Err(Failure::Error(error)) => error,
         Err(Failure::Stop(Stop::Refused(refusal))) => RpcError::Refused(refusal),
         // A local chain has no upstream, so that data that it does not have cannot be fetched.
-        Err(Failure::Stop(Stop::Missing(facts))) => RpcError::Refused(Refusal::NotHeld(facts)),
+        Err(Failure::Stop(Stop::Missing(facts))) => RpcError::Refused(Refusal::Pruned(facts)),
     };
     (Err(error), None)
 }
@@ -203,7 +203,7 @@ impl LocalClient {
     ) -> Reply {
         self.node.begin(host_input);
         let node = &mut *self.node;
-        node.ask_as(message.caller().owner());
+        node.set_owner(message.caller().owner());
         message.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
         message.reply()
     }
@@ -259,7 +259,7 @@ mod tests {
         assert!(progress.reply().into_text().unwrap().len() < 9 << 20, "reverts count too");
     }
 
-    /// A second run does not repeat what an interrupted attempt has finished.
+    /// A second run does not repeat what an interrupted inline run has finished.
     #[test]
     fn an_attempt_leaves_the_interrupted_call_and_those_after_it() {
         let mut progress = four_calls();
@@ -271,7 +271,7 @@ mod tests {
         let ended = progress
             .begin_each(&|| false, |_| (if ran.get() == 2 { Err(interrupted()) } else { Ok(count()) }, None));
         assert!(!ended);
-        assert_eq!(progress.requests().count(), 2);
+        assert_eq!(progress.pending_requests().count(), 2);
         assert!(!progress.begin_each(&|| true, |_| (Ok(count()), None)));
         // A result during which the interrupt came may be partial.
         let partial = serde_json::value::to_raw_value("partial").unwrap();
@@ -280,7 +280,7 @@ mod tests {
             is_due.set(true);
             (Ok(partial.clone()), None)
         }));
-        assert_eq!(progress.requests().count(), 2);
+        assert_eq!(progress.pending_requests().count(), 2);
         progress.run_each(&|| false, |_| (Ok(count()), None));
         let answer = progress.reply().into_text().unwrap();
         let expected =

@@ -179,7 +179,7 @@ impl Message {
 }
 
 /// The members of an array; `None` if the array has more than `max`.
-fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersError> {
+fn members_at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersError> {
     let (mut members, mut fits) = (Vec::new(), true);
     for_each_member(text, &mut |member| {
         fits = members.len() < max;
@@ -204,7 +204,7 @@ fn read_each(
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
     match raw.get().as_bytes().first() {
         Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw, dispatcher)])),
-        Some(b'[') => match at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
+        Some(b'[') => match members_at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
             Some(members) => {
                 let entries = members.into_iter().map(|member| MessageEntry::parse(member, dispatcher));
                 Ok((MessageForm::Batch, entries.collect()))
@@ -321,7 +321,7 @@ impl RequestFields<'_> {
         let Some(raw) = self.params else { return Ok(Vec::new()) };
         match raw.get().as_bytes().first() {
             Some(b'[') => {
-                let params = at_most(MAX_PARAMS, raw.get()).map_err(|_| RpcError::InvalidRequest)?;
+                let params = members_at_most(MAX_PARAMS, raw.get()).map_err(|_| RpcError::InvalidRequest)?;
                 let params = params.ok_or(RpcError::ParameterCount)?;
                 Ok(params.into_iter().map(ToOwned::to_owned).collect())
             }

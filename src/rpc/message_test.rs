@@ -211,7 +211,7 @@ fn one_pass_reads_what_many_passes_read() {
                 (MessageForm::Single, [MessageEntry::parse(raw, &Dispatcher::default())])
             ),
             false => {
-                let members = at_most(3, raw.get()).unwrap().unwrap();
+                let members = members_at_most(3, raw.get()).unwrap().unwrap();
                 let entries: Vec<MessageEntry> =
                     members.into_iter().map(|raw| MessageEntry::parse(raw, &Dispatcher::default())).collect();
                 alloc::format!("{:?}", (MessageForm::Batch, entries))

@@ -183,13 +183,13 @@ pub type Write = fn(&mut dyn LocalNode, Params<'_>) -> HandlerResult;
 pub enum Handler {
     /// Runs on any view, in every mode, in parallel with others.
     Read(Read),
-    /// Polls a filter, in every mode.
-    Watch(FilterHandler),
-    /// As [`Self::Watch`]; installs a filter.
+    /// Reads an installed filter, in every mode: what is new of it, or all its logs.
+    ReadFilter(FilterHandler),
+    /// As [`Self::ReadFilter`]; installs a filter.
     Install(FilterHandler),
-    /// As [`Self::Watch`]; removes a filter.
+    /// As [`Self::ReadFilter`]; removes a filter.
     Uninstall(FilterHandler),
-    /// As [`Self::Watch`], and makes a subscription; only for connections that can receive notifications.
+    /// As [`Self::ReadFilter`], and makes a subscription; only for connections that can receive notifications.
     Subscribe(FilterHandler),
     /// As [`Self::Subscribe`]; ends a subscription.
     Unsubscribe(FilterHandler),
@@ -205,7 +205,7 @@ impl Handler {
     /// The function of a handler that uses filters; `None` for other handlers.
     pub(super) fn filter_handler(self) -> Option<FilterHandler> {
         match self {
-            Self::Watch(handler)
+            Self::ReadFilter(handler)
             | Self::Install(handler)
             | Self::Uninstall(handler)
             | Self::Subscribe(handler)
@@ -413,7 +413,7 @@ impl Method {
     /// shared and locked; so does a call that changes the chain and has an optional parameter, which may demand many blocks.
     pub(super) fn cost_of(&self, params: usize) -> u32 {
         let has_options = self.writes() && params > self.required();
-        if has_options || self.watches() { u32::MAX } else { self.cost }
+        if has_options || self.uses_filters() { u32::MAX } else { self.cost }
     }
 
     /// How many parameters must be given.
@@ -432,7 +432,7 @@ impl Method {
     }
 
     /// Whether the method needs the filters.
-    pub fn watches(&self) -> bool {
+    pub fn uses_filters(&self) -> bool {
         self.handler.filter_handler().is_some()
     }
 
@@ -451,7 +451,7 @@ impl Method {
 
     /// Whether the method makes, polls, reads or removes a filter, which any connection of its owner may do.
     pub fn is_about_filters(&self) -> bool {
-        matches!(self.handler, Handler::Watch(_) | Handler::Install(_) | Handler::Uninstall(_))
+        matches!(self.handler, Handler::ReadFilter(_) | Handler::Install(_) | Handler::Uninstall(_))
     }
 
     /// Whether the method takes a signed transaction.

@@ -167,7 +167,7 @@ fn uncles_beyond_the_stated_count_are_found() {
         assert_eq!(total(&client), expected.filter(|_| served), "{served} {errors}");
         let state = client.sync().upstreams().remove(0);
         assert!(state.record.lies == 0 && state.resting.is_none(), "{state:?}");
-        assert!(client.sync().is_settled());
+        assert!(client.sync().uncles_complete());
         // One attempt is enough, whether the upstream has them or not.
         let requests =
             |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
@@ -201,7 +201,7 @@ fn an_uncle_with_an_uncle_count_of_eleven_blames_no_upstream() {
         assert!(expected.is_some());
         (mined.omits_uncles, mined.raw, mined.family) = (true, raw, Some((whole, false)));
         let client = mined.client();
-        assert!(client.sync().is_settled());
+        assert!(client.sync().uncles_complete());
         assert_eq!(total(&client), expected.filter(|_| raw), "{raw}");
         let state = client.sync().upstreams().remove(0);
         let of_uncles =
@@ -272,7 +272,7 @@ fn uncles_are_restored_with_their_blocks() {
     assert!(total(&client).is_some() && total(&again) == total(&client));
     mined.asked.clear();
     mined.follow(&mut again);
-    assert!(again.sync().is_settled() && mined.asked.iter().all(|call| !call.method.contains("Uncle")));
+    assert!(again.sync().uncles_complete() && mined.asked.iter().all(|call| !call.method.contains("Uncle")));
 }
 
 /// During synchronization, pages are written only in large groups; at the head, one is written for every block.

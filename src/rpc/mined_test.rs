@@ -190,7 +190,8 @@ fn with_room_for(responses: usize) -> (Value, usize) {
             SessionStep::Fetch(round) => {
                 rounds += 1;
                 let null = || Ok(RawValue::from_string("null".into()).unwrap());
-                let answer = |place| if place < responses { null() } else { Err(RequestFailure::NoRoom) };
+                let answer =
+                    |place| if place < responses { null() } else { Err(RequestFailure::BudgetUsedUp) };
                 let answers = round.answered(|part| (0..part.requests.len()).map(answer).collect());
                 client.feed(&mut session, answers);
             }

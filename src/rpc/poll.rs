@@ -266,7 +266,7 @@ fn sent(
                 }
                 let is_answer = matches!(failure, RequestFailure::Rpc { .. });
                 if error.is_none() || (is_answer && !matches!(error, Some((RequestFailure::Rpc { .. }, _)))) {
-                    error = Some((failure.clone(), pinned.told_name(*upstream)));
+                    error = Some((failure.clone(), pinned.name_in_errors(*upstream)));
                 }
             }
         }
@@ -275,7 +275,8 @@ fn sent(
         observations.append(&mut silent);
         return Ok(serde_json::value::to_raw_value(&hash)?);
     }
-    let refuted = || (RequestFailure::Malformed("another hash than the transaction's"), pinned.told_names());
+    let refuted =
+        || (RequestFailure::Malformed("another hash than the transaction's"), pinned.names_in_errors());
     let (failure, name) = error.unwrap_or_else(refuted);
     Err(RpcError::NotSent(failure, name))
 }
@@ -394,7 +395,7 @@ mod tests {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
         let dispatcher = Dispatcher::default();
         let exchange = MessageProgress::new(Arc::default(), Message::read(message, &dispatcher, 1));
-        let request = exchange.requests().next().unwrap();
+        let request = exchange.pending_requests().next().unwrap();
         let poll = |pinned: &PinnedHead| {
             UpstreamPoll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })
                 .map(|poll| poll.upstreams.len())

@@ -113,7 +113,7 @@ impl MessageProgress {
     }
 
     /// The requests whose handlers are still to be run.
-    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+    pub(super) fn pending_requests(&self) -> impl Iterator<Item = &Request> {
         self.members.iter().filter_map(|member| match &member.state {
             RequestState::Pending(request) => Some(request),
             _ => None,
@@ -141,7 +141,7 @@ impl MessageProgress {
     /// filters are not brief.
     pub fn is_brief(&self) -> bool {
         let cost = |request: &Request| request.row.cost_of(request.values().len());
-        self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
+        self.pending_requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 
     /// Runs each unfinished request in order until `interrupt` returns `true`; the others are refused as interrupted.

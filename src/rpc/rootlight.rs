@@ -143,7 +143,7 @@ fn light_status(light: &PinnedHead) -> SyncStatus {
             seconds: low.seconds,
             percent: low.percent,
         }),
-        uncles_complete: light.is_settled(),
+        uncles_complete: light.uncles_complete(),
         start: Some(light.trusted_start()),
         attack_cost: attack_cost(light, 0),
         headers_to_prove: light.to_prove(),

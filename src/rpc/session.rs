@@ -57,7 +57,7 @@ pub struct Session {
     pinned: PinnedHead,
     progress: MessageProgress,
     /// The facts proven for this message.
-    own: FactStore,
+    facts: FactStore,
     /// The fetches that have not ended; the first ones are in the present round.
     fetches: Vec<Fetch>,
     /// How requests to upstreams ended.
@@ -93,7 +93,7 @@ impl Session {
         Self {
             pinned,
             progress: MessageProgress::new(caller, message),
-            own: FactStore { asker, ..FactStore::default() },
+            facts: FactStore { asker, ..FactStore::default() },
             fetches: Vec::new(),
             observations: Vec::new(),
             hints: LocationHints::new(),
@@ -123,12 +123,12 @@ impl Session {
     /// fetches, those that failed included.
     pub fn fact_bytes(&self) -> usize {
         let fetches = self.fetches.len().saturating_add(self.failed.len());
-        self.own.bytes().saturating_add(fetches.saturating_mul(FETCH_BYTES))
+        self.facts.bytes().saturating_add(fetches.saturating_mul(FETCH_BYTES))
     }
 
     /// Whether a request of the message needs the filters.
-    pub fn watches(&self) -> bool {
-        self.progress.requests().any(|request| request.row.watches())
+    pub fn uses_filters(&self) -> bool {
+        self.progress.pending_requests().any(|request| request.row.uses_filters())
     }
 
     /// Runs the message as far as the known facts allow. Long runs stop when `interrupt` returns `true`. Without filters,
@@ -140,7 +140,7 @@ impl Session {
         interrupt: &dyn Fn() -> bool,
     ) -> SessionStep {
         if let Some(filters) = &mut filters {
-            filters.ask_as(self.progress.caller().owner());
+            filters.set_owner(self.progress.caller().owner());
         }
         loop {
             if self.requests >= MAX_MESSAGE_REQUESTS {
@@ -179,9 +179,9 @@ impl Session {
                 fetch.current.take_response(index, response);
             }
         }
-        let frees_memory = !fed.iter().all(|fetch| fetch.current.lacks_room());
+        let frees_memory = !fed.iter().all(|fetch| fetch.current.lacks_memory());
         for mut fetch in fed {
-            if frees_memory && fetch.current.lacks_room() {
+            if frees_memory && fetch.current.lacks_memory() {
                 fetch.current.forget_responses();
                 self.fetches.push(fetch);
             } else {
@@ -194,14 +194,14 @@ impl Session {
 
     /// Connects headers that were requested by hash to the pinned chain; requests missing headers in between.
     fn connect(&mut self, cache: &FactCache) {
-        let known = KnownFacts::new(&self.own, cache);
+        let known = KnownFacts::new(&self.facts, cache);
         for fact in &self.fetched {
             let Fact::Header(wanted) = *fact else { continue };
             if failure(&self.failed, fact).is_some() || !matches!(known.header(&wanted), Some(Some(_))) {
                 continue;
             }
             let refusal = match self.pinned.connect(wanted, &known) {
-                ConnectOutcome::Held => continue,
+                ConnectOutcome::Connected => continue,
                 ConnectOutcome::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
                     Some(failure) => failure.clone(),
                     None => {
@@ -270,11 +270,13 @@ impl Session {
     /// the auxiliary source for requests that it intercepts.
     fn ask_instead(&mut self, cache: &FactCache) {
         let mut finished = Vec::new();
-        let known = KnownFacts::new(&self.own, cache);
+        let known = KnownFacts::new(&self.facts, cache);
         for (index, member) in self.progress.members.iter_mut().enumerate() {
             let RequestState::Pending(request) = &member.state else { continue };
             let poll = match (request.row.handler, &self.auxiliary) {
-                (Handler::Forward(..), _) => UpstreamPoll::send(index, request, &self.pinned, self.own.asker),
+                (Handler::Forward(..), _) => {
+                    UpstreamPoll::send(index, request, &self.pinned, self.facts.asker)
+                }
                 (_, Some(auxiliary)) => match auxiliary.intercept(request, &self.pinned, known) {
                     Some(Ok(AuxiliaryRequest::Host(question))) => {
                         self.questions.push((index, question));
@@ -317,11 +319,11 @@ impl Session {
                 (index, PollOutcome::Sent(outcome, sent)) => {
                     let effect = sent.as_ref().map(|sent| Effect::Sent(sent.hash));
                     self.progress.finish(index, outcome, effect);
-                    self.own.sent.extend(sent);
+                    self.facts.sent.extend(sent);
                 }
                 (index, PollOutcome::Answer(answer)) => {
                     if let (AuxiliaryAnswer::Final(response), Some(asked)) = (&answer, asked) {
-                        self.own.keep_own_node_response(asked, response);
+                        self.facts.keep_own_node_response(asked, response);
                     }
                     self.take_answer(index, answer);
                 }
@@ -349,7 +351,7 @@ impl Session {
     /// Returns the facts that were proven, for the cache, how each upstream request ended, and the client's state that the
     /// session saw.
     pub fn finish(self) -> (FactStore, Vec<Observation>, PinnedHead) {
-        (self.own, self.observations, self.pinned)
+        (self.facts, self.observations, self.pinned)
     }
 
     /// Runs every unfinished request once. Returns the facts that they miss together.
@@ -382,7 +384,7 @@ impl Session {
                 None => {}
                 Some(Stop::Refused(refusal)) => self.refuse(index, refusal),
                 Some(Stop::Missing(facts)) => {
-                    let (spent, bytes) = ((self.rounds, self.requests), self.own.bytes());
+                    let (spent, bytes) = ((self.rounds, self.requests), self.facts.bytes());
                     match fetch_refusal(&facts, &self.failed, &self.fetched, spent, bytes) {
                         Some(refusal) => self.refuse_or_poll(index, refusal),
                         None => missing.extend(self.facts_to_fetch(index, facts, cache, &mut touched)),
@@ -390,17 +392,17 @@ impl Session {
                 }
             }
         }
-        self.own.touched.extend(touched);
+        self.facts.touched.extend(touched);
         missing
     }
 
     /// Takes missing state from the host's auxiliary source. Returns whether the source has supplied any.
     fn supply_state(&mut self, facts: &Facts, cache: &FactCache) -> Result<bool, Refusal> {
         let Some(auxiliary) = &self.auxiliary else { return Ok(false) };
-        let known = KnownFacts::new(&self.own, cache);
+        let known = KnownFacts::new(&self.facts, cache);
         let Some(nodes) = auxiliary.supply_state(facts, &self.pinned, known)? else { return Ok(false) };
-        let merged = self.own.nodes.merge(nodes);
-        match merged.is_err() || self.own.bytes() > MAX_FACT_BYTES {
+        let merged = self.facts.nodes.merge(nodes);
+        match merged.is_err() || self.facts.bytes() > MAX_FACT_BYTES {
             true => Err(Refusal::TooManyBytes { max: MAX_FACT_BYTES }),
             false => Ok(true),
         }
@@ -421,7 +423,7 @@ impl Session {
             self.refuse_or_poll(index, Refusal::Interrupted);
             return None;
         }
-        let view = LightView::new(&self.pinned, KnownFacts::new(&self.own, cache), interrupt);
+        let view = LightView::new(&self.pinned, KnownFacts::new(&self.facts, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
         let unproven = match view.take_of_own_node() || member.part.is_some() {
@@ -430,11 +432,11 @@ impl Session {
         };
         #[cfg(feature = "local")]
         let executed = view.take_executed();
-        self.own.call_cache.absorb(view.into_call_cache());
+        self.facts.call_cache.absorb(view.into_call_cache());
         #[cfg(feature = "local")]
         {
             member.executing = executed.stopped;
-            executed.receipts.into_iter().for_each(|receipts| self.own.keep_receipts(receipts));
+            executed.receipts.into_iter().for_each(|receipts| self.facts.keep_receipts(receipts));
         }
         let result = match result {
             Err(Failure::Stop(stop)) => return Some(stop),
@@ -519,7 +521,7 @@ impl Session {
             return Facts::new();
         }
         if first {
-            let known = KnownFacts::new(&self.own, cache);
+            let known = KnownFacts::new(&self.facts, cache);
             prefetch.add_touched_before(&mut self.prefetch, &known, &self.pinned);
         }
         facts
@@ -532,7 +534,7 @@ impl Session {
         let prefetch = core::mem::take(&mut self.prefetch);
         self.guessed.extend(prefetch.iter().filter(|fact| !missing.contains(fact)).copied());
         wanted.extend(prefetch);
-        for fetch in plan::fetches(&wanted, &KnownFacts::new(&self.own, cache), &self.pinned) {
+        for fetch in plan::fetches(&wanted, &KnownFacts::new(&self.facts, cache), &self.pinned) {
             let fetch = Fetch::new(fetch, &self.pinned.roster);
             // A fetch without upstream requests (receipts of a block without transactions) is complete already.
             if fetch.current.requests().is_empty() {
@@ -549,7 +551,7 @@ impl Session {
         let is_location = matches!(target, FetchTarget::One(Fact::Location(_)));
         let asked = fetch.current.requests().first().filter(|_| is_location);
         let asked = asked.map(|request| (fetch.current.upstream, request.clone()));
-        match fetch.settle(&self.pinned, &KnownFacts::new(&self.own, cache), &mut self.observations) {
+        match fetch.settle(&self.pinned, &KnownFacts::new(&self.facts, cache), &mut self.observations) {
             FetchOutcome::Proven(mut facts, others) => {
                 let hinted = match (&target, asked) {
                     (FetchTarget::One(Fact::Location(hash)), Some(asked)) => {
@@ -565,7 +567,7 @@ impl Session {
                         facts.locations.remove(hash);
                     }
                 }
-                self.own.merge(*facts);
+                self.facts.merge(*facts);
             }
             FetchOutcome::Again(fetch) => self.fetches.push(*fetch),
             FetchOutcome::Failed(failure) => {
@@ -579,9 +581,9 @@ impl Session {
                     } else {
                         #[cfg(feature = "local")]
                         if failure.is_unsupported() {
-                            self.own.unsupported.insert(fact);
+                            self.facts.unsupported.insert(fact);
                         }
-                        self.own.refused.insert(fact);
+                        self.facts.refused.insert(fact);
                         self.failed.push((fact, failure.clone()));
                     }
                 }

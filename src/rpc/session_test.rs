@@ -49,7 +49,7 @@ fn a_transaction_is_refused_when_there_is_no_upstream() {
 
 #[test]
 fn a_session_tells_whether_its_message_needs_filters() {
-    let needs = |message: &str| open(pin(), message).watches();
+    let needs = |message: &str| open(pin(), message).uses_filters();
     let call = |method: &str, params: &str| {
         alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
     };
@@ -74,7 +74,7 @@ fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
     let answer = |bytes: usize| {
         let mut session = open(pin(), message);
-        let request = session.progress.requests().next().unwrap();
+        let request = session.progress.pending_requests().next().unwrap();
         let refusal = Refusal::NoStateProofs { number: 5 };
         session.polls.push(UpstreamPoll::unproven(0, request, &session.pinned, refusal).unwrap());
         let text = alloc::format!("\"{}\"", "0".repeat(bytes));
@@ -91,8 +91,8 @@ fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
 #[test]
 fn blocks_of_a_message_are_counted_in_bytes() {
     let mut session = open(pin(), "{}");
-    session.own.merge(FactStore { block_bytes: 5, ..FactStore::default() });
-    session.own.merge(FactStore { block_bytes: 7, ..FactStore::default() });
+    session.facts.merge(FactStore { block_bytes: 5, ..FactStore::default() });
+    session.facts.merge(FactStore { block_bytes: 7, ..FactStore::default() });
     assert_eq!(session.fact_bytes(), 12);
 }
 

@@ -120,7 +120,7 @@ impl CallRun<'_, '_> {
             match self.gas.transaction(self.simulation, &context, message, None, message.gas) {
                 Ok(transaction) if is_last && !self.has_script() => {
                     // No later call and no script reads the changes of this call, so that they need not be kept.
-                    self.simulation.end_with_next();
+                    self.simulation.drop_changes_of_next();
                     traces.push(self.call(&context, call, transaction, traces.len())?);
                 }
                 Ok(transaction) => traces.push(self.call(&context, call, transaction, traces.len())?),

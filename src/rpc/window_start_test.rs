@@ -234,7 +234,7 @@ fn uncles_are_asked_for_after_the_first_answer() {
         assert!(calls.iter().all(|call| !call.method.contains("Uncle")));
         client.sync_feed(0, calls.iter().map(|call| mined.answer(call)).collect(), now);
     }
-    assert!(!client.sync().is_settled());
+    assert!(!client.sync().uncles_complete());
     let head = mined.ask(&mut client, "eth_getBlockByNumber", json!(["latest", false]));
     assert!(!head.to_string().contains("synchronizing"), "{head}");
     let asked = AtomicBool::new(false);
@@ -279,7 +279,7 @@ fn all_stored_headers_are_proven_again() {
     let mut second = client(1);
     stored.restore(&second, mined.now()).unwrap();
     follow(&mut second, &mut mined, 0);
-    while second.prove_kept(&mut |_| Ok(None)).unwrap() {}
+    while second.prove_restored(&mut |_| Ok(None)).unwrap() {}
     assert_eq!(second.sync().unproven(), None);
     assert!(second.sync().is_synced());
 }

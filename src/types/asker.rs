@@ -49,10 +49,10 @@ impl Asker {
         self.page != 0 && self.page & 1 == 0
     }
 
-    /// The asker whose limits of work and memory apply to this one. All pages without an origin of one caller share limits. All askers
+    /// The asker as which this one counts in limits. All pages without an origin of one caller share limits. All askers
     /// with the same API key share limits too, because a page that has a key was given the key.
     #[must_use]
-    pub fn quota_owner(self) -> Self {
+    pub fn counts_as(self) -> Self {
         let page = match self.page {
             _ if self.has_key() => 0,
             _ if self.has_opaque_origin() => OPAQUE_ORIGIN,
@@ -111,18 +111,18 @@ mod tests {
     fn pages_without_an_origin_are_told_apart_but_share_work_and_memory_as_one() {
         let caller = Asker::from(7);
         let named = |frame| caller.on_page(Some("https://a.example"), frame);
-        assert_eq!((named(1), named(1).quota_owner()), (named(2), named(2)));
+        assert_eq!((named(1), named(1).counts_as()), (named(2), named(2)));
         assert!(!named(1).has_opaque_origin() && !caller.has_opaque_origin());
         for origin in ["null", "ORIGIN", ""] {
             let frame = |frame| caller.on_page(Some(origin), frame);
             assert_eq!(frame(1), frame(1));
             assert!(frame(1) != frame(2) && frame(1).shared_id() != frame(2).shared_id());
             assert!((0..99).all(|number| frame(number).has_opaque_origin() && frame(number).is_isolated()));
-            assert_eq!(frame(1).quota_owner(), frame(2).quota_owner());
-            assert!(frame(1).quota_owner() != caller && frame(1).quota_owner() != named(1));
+            assert_eq!(frame(1).counts_as(), frame(2).counts_as());
+            assert!(frame(1).counts_as() != caller && frame(1).counts_as() != named(1));
         }
         let key = Asker::from(KEY_ASKERS.start);
-        let shares_with_key = key.on_page(Some("https://a.example"), 1).quota_owner() == key;
+        let shares_with_key = key.on_page(Some("https://a.example"), 1).counts_as() == key;
         assert!(shares_with_key);
     }
 }

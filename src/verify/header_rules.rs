@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use crate::consensus::fork_detection::compared_data;
+use crate::consensus::fork_detection::checked_data;
 use crate::consensus::{HeaderCandidate, Network, Rule, Seal};
 
 /// The rules of headers that were checked, and those that were not because the parent is missing. Rules that are not
@@ -32,7 +32,7 @@ impl HeaderRules {
         if active.has(Rule::Rskip179) && network.params.future_bound > 0 {
             checked.push("bitcoinTime");
         }
-        if candidate.mining_hash().as_ref().is_ok_and(|hash| compared_data(header, hash).is_some()) {
+        if candidate.mining_hash().as_ref().is_ok_and(|hash| checked_data(header, hash).is_some()) {
             checked.push("forkDetectionNumber");
             need_parent.push("forkDetection");
         }

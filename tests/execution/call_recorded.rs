@@ -303,7 +303,7 @@ fn interrupts_and_limits_end_a_run() {
     assert_eq!(out, CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: 10_000_000 });
 }
 
-/// Such an attempt misses only a part: the whole run also finds the missing data after the point where the attempt ends.
+/// Such an inline run misses only a part: the whole run also finds the missing data after the point where the inline run ends.
 #[test]
 fn an_attempt_that_ends_early_reports_no_missing_facts() {
     // PUSH1 2 SLOAD POP, PUSH1 1 PUSH3 0x020000 MSTORE8 (128 KiB of memory), PUSH1 1 SLOAD, JUMPDEST
@@ -319,8 +319,8 @@ fn an_attempt_that_ends_early_reports_no_missing_facts() {
     let none = StateOverride::default();
     let whole = call(&context, &message, &none, &RunLimits::default(), None);
     assert_eq!(whole, Err(CallStop::Missing(keys.into())));
-    let attempt = RunLimits { is_attempt: true, ..RunLimits::default() };
-    assert_eq!(call(&context, &message, &none, &attempt, None), Err(CallStop::Interrupted));
+    let inline = RunLimits { is_inline: true, ..RunLimits::default() };
+    assert_eq!(call(&context, &message, &none, &inline, None), Err(CallStop::Interrupted));
 }
 
 /// PUSH1 0, then: JUMPDEST DUP1 SLOAD POP PUSH1 1 ADD PUSH1 2 JUMP

@@ -121,7 +121,7 @@ fn uncles_of_one_that_falls_silent() {
     alone.sync(LIMIT);
     alone.run(10_000);
     assert_eq!(complete(&mut alone), false);
-    assert!(!alone.client.sync().is_settled() && alone.lies(0).is_empty());
+    assert!(!alone.client.sync().uncles_complete() && alone.lies(0).is_empty());
     alone.actors[0].trick = ActorTrick::Honest;
     alone.run(700_000);
     assert!(total(&mut alone).unwrap().is_string());

@@ -265,7 +265,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Caller>>, askers: [Option<Arc<C
         // No method of the table tells of it.
         let marks = |fixture: &mut LogsFixture, hash: &Value| -> Vec<String> {
             let about = CallSubjects { hash: hash.clone(), account: ALICE.into(), filter: ids[0].clone() };
-            let calls = methods().filter(|method| !method.writes() && !method.watches());
+            let calls = methods().filter(|method| !method.writes() && !method.uses_filters());
             let calls = calls.flat_map(|method| params(method, &about).map(|params| (method.name, params)));
             let answers =
                 calls.map(|(name, params)| format!("{name}: {}", fixture.light.send(name, &params)));

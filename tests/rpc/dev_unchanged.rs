@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rootlight::consensus::bitcoin::ServedBitcoin;
 use rootlight::consensus::mining::BitcoinWork;
-use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip};
+use rootlight::dev::{BitcoinBlocks, BitcoinTip, SimulatedBitcoin};
 use rootlight::exec::{Interrupts, Watchdog};
 use rootlight::rpc::methods;
 use rootlight::types::B256;
@@ -31,7 +31,7 @@ impl ServedBitcoin for Counted {
     }
 }
 
-impl BitcoinSide for Counted {
+impl SimulatedBitcoin for Counted {
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
         BitcoinWork::new(commitment, time as u32)
     }

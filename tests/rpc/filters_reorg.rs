@@ -375,7 +375,8 @@ fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first(
     let main = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
     let mut install = |page: Option<&str>, frame, now| {
-        filters.ask_as(FilterOwner { asker: Asker::from(7).on_page(page, frame), ..FilterOwner::default() });
+        filters
+            .set_owner(FilterOwner { asker: Asker::from(7).on_page(page, frame), ..FilterOwner::default() });
         let made = filters.install(FilterSpec::Pending, &main, now).unwrap().map(drop);
         (made, filters.len())
     };

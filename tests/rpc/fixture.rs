@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::bitcoin::{ServedBitcoin, double_sha256, pack_headers, reversed};
 use rootlight::consensus::mining::BitcoinWork;
-use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip, DevAccounts, DevConfig, Mining};
+use rootlight::dev::{BitcoinBlocks, BitcoinTip, DevAccounts, DevConfig, Mining, SimulatedBitcoin};
 use rootlight::light::bitcoin::{encode_coinbase_proofs, encode_packed_headers};
 use rootlight::rpc::Caller;
 use rootlight::types::{Block, BlockBody};
@@ -52,7 +52,7 @@ impl ServedBitcoin for Bitcoin {
     }
 }
 
-impl BitcoinSide for Bitcoin {
+impl SimulatedBitcoin for Bitcoin {
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
         BitcoinWork::new(commitment, time as u32)
     }

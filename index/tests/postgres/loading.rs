@@ -77,7 +77,7 @@ pub(crate) fn options(once: bool) -> LoaderOptions {
     LoaderOptions {
         jobs: 3,
         batch: 16,
-        settled: 50,
+        settled_depth: 50,
         retain: None,
         poll: Duration::from_millis(5),
         retry: Duration::from_millis(50),
@@ -276,8 +276,8 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
     let source = Arc::new(MemorySource::of(chain(0, 0, 900, B256::ZERO)));
     for round in 0..12_u64 {
         // Partitions are filled in parallel, or one after the other.
-        let settled = if round % 2 == 0 { 50 } else { 10_000 };
-        let running = loader(&database, source.clone(), LoaderOptions { settled, ..options(true) });
+        let settled_depth = if round % 2 == 0 { 50 } else { 10_000 };
+        let running = loader(&database, source.clone(), LoaderOptions { settled_depth, ..options(true) });
         let task = tokio::spawn(async move { running.run().await });
         tokio::time::sleep(Duration::from_millis(20 + 13 * round)).await;
         task.abort();
@@ -293,7 +293,7 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
         );
         assert_eq!((counts[1], counts[2]), (2 * counts[0], 2 * counts[0]));
     }
-    loader(&database, source.clone(), LoaderOptions { settled: 10_000, ..options(true) })
+    loader(&database, source.clone(), LoaderOptions { settled_depth: 10_000, ..options(true) })
         .run()
         .await
         .unwrap();
@@ -313,7 +313,7 @@ async fn a_gap_below_loaded_partitions_is_filled() {
     writer.append(&blocks[300..448]).await.unwrap();
     drop(writer);
     let source = Arc::new(MemorySource::of(blocks));
-    let running = loader(&database, source.clone(), LoaderOptions { settled: 10_000, ..options(true) });
+    let running = loader(&database, source.clone(), LoaderOptions { settled_depth: 10_000, ..options(true) });
     tokio::time::timeout(Duration::from_secs(60), running.run()).await.expect("it ends").unwrap();
     assert_eq!(database.counts().await, counts_of(901));
     check_hashes(&database, &source).await;
@@ -352,14 +352,14 @@ async fn a_full_disk_holds_loading_up_and_loses_nothing() {
 /// An earlier process ended between the last block of a partition and its indexes.
 #[tokio::test(flavor = "multi_thread")]
 async fn full_partitions_without_indexes_get_them_at_the_next_start() {
-    for settled in [50, 10_000] {
+    for settled_depth in [50, 10_000] {
         let Some(database) = TestDatabase::new().await else { return };
         let source = Arc::new(MemorySource::of(chain(0, 0, 250, B256::ZERO)));
         let writer = database.writer().await;
         writer.prepare(250).await.unwrap();
         writer.append(&source.blocks(0, 220).await.unwrap()).await.unwrap();
         drop(writer);
-        loader(&database, source, LoaderOptions { settled, ..options(true) }).run().await.unwrap();
+        loader(&database, source, LoaderOptions { settled_depth, ..options(true) }).run().await.unwrap();
         assert_eq!(database.reader().await.status().await.unwrap().covered, [(0, 250)]);
     }
 }

@@ -10,7 +10,7 @@ use rootlight::types::{Address, B256, REMASC_ADDRESS};
 use rootlight_index::testkit::PostgresServer;
 use rootlight_index::{
     Appended, BlockTraces, FoundTraces, IndexError, LoaderOptions, Proof, Setup, SourceBlock, Trace,
-    TraceError, TraceFilter, TraceKind, TraceRange, Traced,
+    TraceError, TraceFilter, TraceKind, TraceRange, TracedBlock,
 };
 
 use crate::common::{TestDatabase, chain, counts_of, hash, setup, traced, traces_before, traces_of};
@@ -27,7 +27,7 @@ async fn progress(database: &TestDatabase) -> Vec<(u64, u64)> {
 }
 
 fn whole(from: u64, to: u64) -> TraceRange {
-    TraceRange { from, to, least: to, after: 0, count: usize::MAX >> 1, bytes: usize::MAX }
+    TraceRange { from, to, must_reach: to, after: 0, count: usize::MAX >> 1, bytes: usize::MAX }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,27 +43,29 @@ async fn traces_are_read_back_as_they_were() {
     assert_eq!(database.number(TRACES).await, traces_before(151));
     assert_eq!(progress(&database).await, [(0, 100), (100, 151), (200, 200)]);
     let reader = database.reader().await;
-    assert_eq!(reader.traces_of(Traced::Number(3)).await.unwrap(), None, "it cannot be searched yet");
+    assert_eq!(reader.traces_of(TracedBlock::Number(3)).await.unwrap(), None, "it cannot be searched yet");
     for first in [0, 100] {
         writer.make_searchable(first).await.unwrap();
     }
     for block in &blocks {
         let number = block.block.header().number;
         let expected = traces_of(&block.block);
-        for which in [Traced::Number(number), Traced::Hash(hash(block))] {
+        for which in [TracedBlock::Number(number), TracedBlock::Hash(hash(block))] {
             let (at, found) = reader.traces_of(which).await.unwrap().unwrap();
             assert_eq!((at.number, at.hash), (number, hash(block)));
             assert_eq!(found.iter().map(|found| found.trace.clone()).collect::<Vec<_>>(), expected);
         }
     }
     let second = blocks[17].block.hashes()[1];
-    let (_, found) = reader.traces_of(Traced::Transaction(second)).await.unwrap().unwrap();
+    let (_, found) = reader.traces_of(TracedBlock::Transaction(second)).await.unwrap().unwrap();
     assert!(found.len() == 8 && found.iter().all(|found| found.transaction == second));
-    for absent in [Traced::Number(151), Traced::Hash(B256::ZERO), Traced::Transaction(B256::ZERO)] {
+    for absent in
+        [TracedBlock::Number(151), TracedBlock::Hash(B256::ZERO), TracedBlock::Transaction(B256::ZERO)]
+    {
         assert_eq!(reader.traces_of(absent).await.unwrap(), None);
     }
     database.sql("UPDATE rootlight.traces SET kind = 'jump' WHERE block_number = 5").await;
-    let damaged = reader.traces_of(Traced::Number(5)).await.unwrap_err();
+    let damaged = reader.traces_of(TracedBlock::Number(5)).await.unwrap_err();
     assert!(matches!(damaged, IndexError::Damaged { number: 5, what: "a trace" }), "{damaged}");
 }
 
@@ -186,7 +188,7 @@ async fn a_range_without_traces_has_no_answer() {
     }
     let reader = database.reader().await;
     let any = TraceFilter::default();
-    let found = reader.traces(&any, &TraceRange { least: 90, ..whole(0, 130) }).await.unwrap();
+    let found = reader.traces(&any, &TraceRange { must_reach: 90, ..whole(0, 130) }).await.unwrap();
     let FoundTraces::All { traces, last: 99, .. } = found else { panic!("{found:?}") };
     assert_eq!(traces.len() as i64, traces_before(100));
     for (from, to) in [(0, 100), (100, 110), (120, 150), (160, 170)] {
@@ -228,7 +230,7 @@ async fn too_long_traces_of_a_block_are_named() {
     assert!(reader.traces(&any, &whole(0, 11)).await.is_ok());
     let refused = reader.traces(&any, &whole(0, 12)).await.unwrap_err();
     assert!(matches!(refused, IndexError::TracesTooLong { number: 12 }), "{refused}");
-    let refused = reader.traces_of(Traced::Number(12)).await.unwrap_err();
+    let refused = reader.traces_of(TracedBlock::Number(12)).await.unwrap_err();
     assert!(matches!(refused, IndexError::TracesTooLong { number: 12 }), "{refused}");
     let others = TraceFilter { recipients: vec![Address::repeat_byte(7)], ..any.clone() };
     assert!(reader.traces(&others, &whole(0, 20)).await.is_ok());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use rootlight_server::keys::{self, KeyError, Registry};
+use rootlight_server::keys::{self, KeyDatabase, KeyError};
 use rootlight_server::methods::Profile;
 use rootlight_server::{AdmissionRules, KeyAccess};
 
@@ -73,15 +73,15 @@ pub struct OpenedAdmission {
     /// The rules of the server.
     pub rules: AdmissionRules,
     /// The open key database; `None` without `--api-keys`.
-    registry: Option<Arc<Registry>>,
+    database: Option<Arc<KeyDatabase>>,
 }
 
 impl OpenedAdmission {
     /// Starts the background tasks of the key database, such as its control socket; `None` without a database. Must be called
     /// inside a runtime.
     pub(super) fn start(&self) -> Result<Option<keys::KeyTasks>, CommandError> {
-        let start = |registry: &Arc<Registry>| keys::start(registry.clone()).map_err(CommandError::failed);
-        self.registry.as_ref().map(start).transpose()
+        let start = |database: &Arc<KeyDatabase>| keys::start(database.clone()).map_err(CommandError::failed);
+        self.database.as_ref().map(start).transpose()
     }
 }
 
@@ -96,13 +96,13 @@ impl AdmissionArgs {
     /// # Errors
     /// The database of keys cannot be opened.
     pub fn open(&self) -> Result<OpenedAdmission, CommandError> {
-        let registry = self.api_keys.as_deref().map(open_keys).transpose()?.map(Arc::new);
-        let keys = registry
+        let database = self.api_keys.as_deref().map(open_keys).transpose()?.map(Arc::new);
+        let keys = database
             .as_ref()
-            .map(|registry| KeyAccess { anonymous: self.anonymous, ..KeyAccess::embedded(registry) });
+            .map(|database| KeyAccess { anonymous: self.anonymous, ..KeyAccess::embedded(database) });
         let (profile, local_operator) = (self.profile, self.local_operator);
         let rules = AdmissionRules { profile, base_path: self.base_path.clone(), keys, local_operator };
-        Ok(OpenedAdmission { rules, registry })
+        Ok(OpenedAdmission { rules, database })
     }
 }
 
@@ -115,14 +115,14 @@ pub(super) fn keys_text(path: &Path, error: &KeyError) -> String {
 }
 
 /// Opens the key database; waits for a short time while another process has the database open.
-fn open_keys(path: &Path) -> Result<Registry, CommandError> {
-    let mut opened = Registry::open(path);
+fn open_keys(path: &Path) -> Result<KeyDatabase, CommandError> {
+    let mut opened = KeyDatabase::open(path);
     for _ in 0..KEY_DATABASE_TRIES {
         if !matches!(opened, Err(KeyError::InUse)) {
             break;
         }
         std::thread::sleep(KEY_DATABASE_PAUSE);
-        opened = Registry::open(path);
+        opened = KeyDatabase::open(path);
     }
     opened.map_err(|error| {
         let advice = match error {

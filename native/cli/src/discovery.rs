@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rootlight::consensus::Network;
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_upstream::p2p::PeerAddress;
-use rootlight_upstream::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
+use rootlight_upstream::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeList};
 use tracing::info;
 
 use super::error::CommandError;
@@ -65,15 +65,15 @@ pub(super) async fn start(
     let peers = peer_network(network)?;
     let boot = boot_hosts(args, network, folder)?;
     let accepts_private = args.allow_private_peers || is_private(&peers);
-    let book = NodeBook::open(peers.id, accepts_private, folder);
+    let list = NodeList::open(peers.id, accepts_private, folder);
     info!(
         "finding nodes of the peer-to-peer network: {} known, {} boot hosts",
-        book.nodes().len(),
+        list.nodes().len(),
         boot.len()
     );
     let state_servers = state_servers(args, &peers);
     let options = FinderOptions { bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), boot, state_servers };
-    Finder::roam(options, Arc::new(book))
+    Finder::roam(options, Arc::new(list))
         .await
         .map_err(|error| CommandError::failed(format!("discovery: no UDP socket: {error}")))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rootlight::consensus::Network;
 use rootlight::light::UnprovenPolicy;
 use rootlight_limits::Limits;
-use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, kept_chain_id};
+use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, stored_chain_id};
 use rootlight_upstream::p2p::PeerAddressError;
 use rootlight_upstream::{self as upstream, call};
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     light::check_quorum(args.unproven, urls.len(), FORK)?;
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let folder = folder(args.data_dir.as_deref());
-    let stored_chain_id = folder.as_deref().and_then(|folder| kept_chain_id(folder, block));
+    let stored_chain_id = folder.as_deref().and_then(|folder| stored_chain_id(folder, block));
     let network = match names.as_slice() {
         [] => match stored_chain_id.and_then(Network::by_chain_id) {
             Some(network) => network,
@@ -113,7 +113,7 @@ pub(super) fn describe(opened: &OpenedFork) -> Vec<String> {
         false => "Its state is proven, by trie nodes from the block's state root on".to_owned(),
     });
     // REMASC is the native contract that pays fees to miners, many blocks after the block that earned them.
-    let first = base.first_rewarded();
+    let first = base.first_rewarded_block();
     lines.push(match first <= block.number {
         true => format!(
             "REMASC pays the fees of blocks from {first} on; the headers of those below the fork are known"

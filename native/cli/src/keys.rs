@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use rootlight_limits::sanitize::cell;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::keys::{Command, CommandReply, KeyChange, KeyError, KeySummary, Registry};
+use rootlight_server::keys::{Command, CommandReply, KeyChange, KeyDatabase, KeyError, KeySummary};
 
 use super::admission::{KEY_DATABASE_PAUSE, KEY_DATABASE_TRIES, keys_text};
 use super::error::CommandError;
@@ -252,8 +252,8 @@ fn send_command(path: &Path, command: &Command) -> Result<CommandReply, KeyError
 
 /// One try of [`send_command`].
 fn send_command_once(path: &Path, command: &Command) -> Result<CommandReply, KeyError> {
-    match Registry::open(path) {
-        Ok(registry) => command.run(&registry),
+    match KeyDatabase::open(path) {
+        Ok(database) => command.run(&database),
         #[cfg(unix)]
         Err(KeyError::InUse) => rootlight_server::keys::ask(path, command),
         Err(error) => Err(error),

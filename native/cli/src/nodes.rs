@@ -92,7 +92,7 @@ pub(super) fn crawl(args: &CrawlArgs) -> Result<(), CommandError> {
         let crawling = find::crawl(&finder, options, print);
         Ok::<usize, CommandError>(tokio::select! {
             found = crawling => found,
-            _ = tokio::signal::ctrl_c() => finder.book().nodes().len(),
+            _ = tokio::signal::ctrl_c() => finder.list().nodes().len(),
         })
     })?;
     tracing::info!(

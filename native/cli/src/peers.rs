@@ -13,7 +13,7 @@ use rootlight_node::local::LocalService;
 use rootlight_node::peer_server::{LocalChain, PeerServer, SharedChain};
 use rootlight_server::service::Service as _;
 use rootlight_upstream::SharedUpstream;
-use rootlight_upstream::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
+use rootlight_upstream::p2p::find::{Finder, FinderOptions, NodeList, SlotOptions, start_slots};
 use rootlight_upstream::p2p::{Identity, IdentityError, PeerAddress, PeerUpstream, StateNodes};
 use tracing::{info, warn};
 
@@ -117,9 +117,9 @@ pub(super) async fn serve_chain(
     info!("peers find this chain at {id}@{}", server.address());
     // Nodes that look for others ask at the same port over UDP.
     let peers = discovery::peer_network(network)?;
-    let book = Arc::new(NodeBook::open(peers.id, discovery::is_private(&peers), None));
+    let list = Arc::new(NodeList::open(peers.id, discovery::is_private(&peers), None));
     let options = FinderOptions { bind: server.address(), boot: Vec::new(), state_servers: Vec::new() };
-    let finder = Finder::serve(&identity, options, book).await;
+    let finder = Finder::serve(&identity, options, list).await;
     let finder = finder.inspect_err(|error| {
         warn!("--p2p-port: no discovery: UDP port {}: {error}", server.address().port());
     });

@@ -15,7 +15,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     builder
         .worker_threads(workers)
         .event_interval(EVENT_INTERVAL)
-        .on_thread_start(rootlight_limits::processors::join)
+        .on_thread_start(rootlight_limits::processors::join_serving_threads)
         .enable_all()
         .build()
         .map_err(CommandError::failed)

@@ -58,7 +58,7 @@ async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
     drop(reserved);
     let spent = limits.upstreams().try_take(all).expect("all is free again");
     let started = Instant::now();
-    assert_eq!(upstream.request(call()).await[0].as_ref().unwrap_err(), &UpstreamError::NoRoom);
+    assert_eq!(upstream.request(call()).await[0].as_ref().unwrap_err(), &UpstreamError::BudgetUsedUp);
     assert!(started.elapsed() >= Duration::from_secs(5), "the request waits for room first");
     // A waiting request gets the bytes as soon as they are free.
     let waiting = upstream.request(call());
@@ -93,16 +93,16 @@ async fn answers_wait_while_others_are_unsent_and_then_fail() {
     let limits = Limits::new();
     let all = limits.answers().size();
     assert_eq!(
-        limits.hold_answer(7.into(), 1_000).await.unwrap().bytes(),
+        limits.reserve_answer(7.into(), 1_000).await.unwrap().bytes(),
         0,
         "short answers are not counted"
     );
     let spent = limits.answers().try_take(all).unwrap();
     let started = Instant::now();
-    assert!(limits.hold_answer(7.into(), 1 << 20).await.is_none());
+    assert!(limits.reserve_answer(7.into(), 1 << 20).await.is_none());
     assert!(started.elapsed() >= Duration::from_secs(4) && !limits.answers().is_contended());
     drop(spent);
-    assert_eq!(limits.hold_answer(7.into(), 1 << 20).await.unwrap().bytes(), 1 << 20);
+    assert_eq!(limits.reserve_answer(7.into(), 1 << 20).await.unwrap().bytes(), 1 << 20);
 }
 
 /// Answers with as many bytes as the message says, and takes nothing of the budget for them.

@@ -21,7 +21,7 @@ use rootlight::rpc::Message as Request;
 use rootlight_limits::priority::SHORT_JSON;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use rootlight_server::service::Service;
 use rootlight_server::{AdmissionRules, KeyAccess};
 use rootlight_upstream::{ReservedResults, Upstream, unreserved};
@@ -274,8 +274,8 @@ async fn subscribe(chain: &Chain, client: &mut Client, socket: &mut Socket) {
 }
 
 /// Says what only a server with keys refuses.
-async fn exceed(registry: &Registry, client: &mut Client) {
-    let key = |change| format!("/{}", registry.create(&change).unwrap().0.reveal());
+async fn exceed(database: &KeyDatabase, client: &mut Client) {
+    let key = |change| format!("/{}", database.create(&change).unwrap().0.reveal());
     let number = call("eth_blockNumber", json!([]));
     for path in ["/", "/wrong"] {
         assert_eq!(client.post_to(path, &number).await["error"]["code"], -32016, "{path}");
@@ -305,12 +305,12 @@ async fn talk_to(chain: &Chain, service: Arc<dyn Service>) {
     let mut open = Client::new(service.clone(), AdmissionRules::default(), "/".into()).await;
     run_session(chain, &mut open).await;
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
-    let path = format!("/{}", registry.create(&KeyChange::default()).unwrap().0.reveal());
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&database)), ..AdmissionRules::default() };
+    let path = format!("/{}", database.create(&KeyChange::default()).unwrap().0.reveal());
     let mut keyed = Client::new(service, entry, path).await;
     run_session(chain, &mut keyed).await;
-    exceed(&registry, &mut keyed).await;
+    exceed(&database, &mut keyed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

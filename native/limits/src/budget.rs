@@ -1,7 +1,7 @@
 //! Budgets of memory: limits of the bytes that are held at the same time.
 //!
 //! Other limits bound one message, one connection or one file; a budget bounds the sum over all of them. When a budget is
-//! used up, further requests wait or get the error [`NO_ROOM`]. The budgets of a server are in [`Limits`](crate::Limits);
+//! used up, further requests wait or get the error [`BUDGET_USED_UP`]. The budgets of a server are in [`Limits`](crate::Limits);
 //! with them a server under attack stays below 256 MiB of resident memory (`cargo xtask abuse`).
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use crate::quota_owner::QuotaOwner;
 
 /// For how long a budget counts as contended after a refusal, in milliseconds.
-const REFUSAL_MS: u64 = 3_000;
+const CONTENDED_AFTER_REFUSAL_MS: u64 = 3_000;
 
 /// For how long a budget counts as contended after a refusal.
-pub const REFUSAL: Duration = Duration::from_millis(REFUSAL_MS);
+pub const CONTENDED_AFTER_REFUSAL: Duration = Duration::from_millis(CONTENDED_AFTER_REFUSAL_MS);
 
 /// The number of unsent bytes of a connection that no budget counts. For 4,096 connections, as many as a server has by default
 /// besides WebSockets, they make 64 MiB, but hardly any of them stay in memory: the send buffer of a socket takes more than this
@@ -33,7 +33,8 @@ const MAX_WAITING_ANSWERS: usize = 32;
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// The error message when too few bytes of a budget are free for a request or an answer.
-pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
+pub const BUDGET_USED_UP: &str =
+    "Limit exceeded: too many bytes of requests and answers are pending; try again";
 
 /// Bytes are counted in units of this size, so that the count of a large budget fits the `u32` with which permits of a
 /// semaphore are acquired.
@@ -65,7 +66,7 @@ pub struct Reservation {
 #[derive(Debug, Clone, Copy)]
 pub enum SubBudget {
     /// The limit of one caller, or of one source.
-    Share = 0,
+    CallerOrSource = 0,
     /// The limit of all sources of a kind, such as all peers.
     Kind = 1,
     /// The limit of the responses that one source sends for callers.
@@ -150,12 +151,13 @@ impl Budget {
         self.size().saturating_sub(self.units.available_permits().saturating_mul(UNIT))
     }
 
-    /// Whether a caller waits for bytes or was refused within the last [`REFUSAL`]. Holders of bytes that make no progress
+    /// Whether a caller waits for bytes or was refused within the last [`CONTENDED_AFTER_REFUSAL`]. Holders of bytes that make no progress
     /// must then give them back.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         let refused = self.refused.load(Ordering::Relaxed);
-        self.waiting.load(Ordering::Relaxed) > 0 || (refused > 0 && milliseconds() < refused + REFUSAL_MS)
+        self.waiting.load(Ordering::Relaxed) > 0
+            || (refused > 0 && milliseconds() < refused + CONTENDED_AFTER_REFUSAL_MS)
     }
 
     /// The units for this many bytes, at most those of the whole budget.
@@ -240,7 +242,7 @@ impl SharedBudget {
     /// holds no bytes of a wider limit meanwhile.
     fn parts_of(&self, owner: QuotaOwner) -> impl Iterator<Item = (SubBudget, Arc<Budget>)> {
         let pages = owner.is_page.then(|| (SubBudget::Pages, self.part(owner, self.each / 2)));
-        let caller = (SubBudget::Share, self.part(owner.number.into(), self.each));
+        let caller = (SubBudget::CallerOrSource, self.part(owner.number.into(), self.each));
         pages.into_iter().chain([caller])
     }
 
@@ -407,7 +409,9 @@ mod tests {
     async fn bytes_of_several_shares_are_merged_split_and_given_back() {
         let (all, one, two) = (Budget::new(10 * UNIT), Budget::new(4 * UNIT), Budget::new(4 * UNIT));
         let of = |share: &Budget, units: usize| {
-            all.try_take(units * UNIT).unwrap().also(SubBudget::Share, share.try_take(units * UNIT).unwrap())
+            all.try_take(units * UNIT)
+                .unwrap()
+                .also(SubBudget::CallerOrSource, share.try_take(units * UNIT).unwrap())
         };
         let mut reserved = of(&one, 3);
         reserved.merge(of(&two, 4));

@@ -39,7 +39,7 @@ impl CallerId {
     /// An IPv6 network has such a number only in `::/32`, of which `::1` alone is in use: for this machine itself.
     #[must_use]
     pub fn of(caller: &Caller) -> Self {
-        let Asker { number, page } = caller.owner().asker.quota_owner();
+        let Asker { number, page } = caller.owner().asker.counts_as();
         let address = match u32::try_from(number) {
             Ok(bits) => IpAddr::V4(Ipv4Addr::from_bits(bits)),
             Err(_) => IpAddr::V6(Ipv6Addr::from_bits(u128::from(number) << 64)),

@@ -138,21 +138,21 @@ impl Limits {
     /// Takes bytes of the budget for a finished answer to an owner, unless the answer is at most [`SMALL_ANSWER`] bytes long:
     /// the server counts such an answer when it sends it, if the connection has other unsent answers. Returns `None` if
     /// answers that clients have not received yet use up the budget.
-    pub async fn hold_answer(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
+    pub async fn reserve_answer(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
         if bytes <= SMALL_ANSWER {
             return Some(Reservation::default());
         }
-        self.hold_bytes(owner, bytes).await
+        self.reserve_bytes(owner, bytes).await
     }
 
-    /// As [`Self::hold_answer`], for an answer of any size.
-    pub async fn hold_bytes(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
+    /// As [`Self::reserve_answer`], for an answer of any size.
+    pub async fn reserve_bytes(&self, owner: QuotaOwner, bytes: usize) -> Option<Reservation> {
         self.answers.take_soon(owner, bytes).await
     }
 
     /// Waits for bytes of the budget of answers before a run of an owner begins, as many as its answer may have; returns
     /// `None` after `limit`.
-    pub async fn hold_run(&self, owner: QuotaOwner, bytes: usize, limit: Duration) -> Option<Reservation> {
+    pub async fn reserve_run(&self, owner: QuotaOwner, bytes: usize, limit: Duration) -> Option<Reservation> {
         self.answers.take_within(owner, bytes, limit).await
     }
 
@@ -175,14 +175,14 @@ mod tests {
         let (limits, limit, moment) = (Limits::new(), Duration::from_secs(5), Duration::from_millis(20));
         let (greedy, other) = (QuotaOwner::from(1), QuotaOwner::from(2));
         let pages = QuotaOwner { is_page: true, ..greedy };
-        let unread = limits.hold_run(pages, 10 * MIB, limit).await.unwrap();
-        assert!(limits.hold_run(pages, 10 * MIB, moment).await.is_none());
-        assert!(limits.hold_run(greedy, 20 * MIB, moment).await.is_some());
+        let unread = limits.reserve_run(pages, 10 * MIB, limit).await.unwrap();
+        assert!(limits.reserve_run(pages, 10 * MIB, moment).await.is_none());
+        assert!(limits.reserve_run(greedy, 20 * MIB, moment).await.is_some());
         drop(unread);
-        let mut reserved = limits.hold_run(greedy, 30 * MIB, limit).await.unwrap();
-        assert!(limits.hold_run(greedy, 10 * MIB, moment).await.is_none());
-        assert!(limits.hold_run(other, 10 * MIB, limit).await.is_some());
-        let waiting = limits.hold_run(greedy, 10 * MIB, limit);
+        let mut reserved = limits.reserve_run(greedy, 30 * MIB, limit).await.unwrap();
+        assert!(limits.reserve_run(greedy, 10 * MIB, moment).await.is_none());
+        assert!(limits.reserve_run(other, 10 * MIB, limit).await.is_some());
+        let waiting = limits.reserve_run(greedy, 10 * MIB, limit);
         tokio::pin!(waiting);
         assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
         assert!(
@@ -209,8 +209,8 @@ mod tests {
     async fn a_server_takes_no_bytes_of_another_servers_budgets() {
         let (one, other, limit) = (Limits::new(), Limits::new(), Duration::from_secs(1));
         let _spent = one.answers().try_take(one.answers().size()).unwrap();
-        assert!(one.hold_run(QuotaOwner::from(1), MIB, limit).await.is_none());
-        assert!(other.hold_run(QuotaOwner::from(1), MIB, limit).await.is_some());
+        assert!(one.reserve_run(QuotaOwner::from(1), MIB, limit).await.is_none());
+        assert!(other.reserve_run(QuotaOwner::from(1), MIB, limit).await.is_some());
         assert_eq!(other.answers().taken(), 0);
     }
 }

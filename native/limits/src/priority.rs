@@ -45,7 +45,7 @@ const MAX_REMEMBERED: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct LongWork {
     /// Threads of lower priority. A thread cannot raise its priority again, and any thread of the server's
-    /// own pool may serve connections during [`in_place`]. So long work has a pool of its own.
+    /// own pool may serve connections during [`run_in_place`]. So long work has a pool of its own.
     lowered: OnceLock<Runtime>,
     /// The number of threads that do long work now.
     at_work: AtomicUsize,
@@ -100,8 +100,10 @@ impl LongWork {
     /// The pool of threads of lower priority. Only `spawn_blocking` uses the runtime, so that it needs no thread of its own.
     fn lowered(&self) -> &Runtime {
         self.lowered.get_or_init(|| {
-            let threads =
-                Builder::new_current_thread().thread_name("long-work").on_thread_start(lower).build();
+            let threads = Builder::new_current_thread()
+                .thread_name("long-work")
+                .on_thread_start(lower_priority)
+                .build();
             threads.expect("a runtime without timers and sockets asks nothing of the system")
         })
     }
@@ -222,7 +224,7 @@ fn is_coarse(used: Duration) -> bool {
 
 /// Does work that may be `long` on this thread. If it is long and the runtime has several threads, another thread takes over
 /// the other tasks of this one meanwhile.
-pub fn in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
+pub fn run_in_place<T>(long: bool, work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let several = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
     match long && Handle::try_current().is_ok_and(several) {
@@ -240,10 +242,10 @@ pub fn processors() -> usize {
 
 /// Lowers the priority of the calling thread. Only threads for CPU work may call this, and once, because the priority cannot
 /// be raised again.
-pub fn lower() {
+pub fn lower_priority() {
     lower_by(RUN_NICENESS);
     // From now on the thread leaves some processors to work that cannot pause, while there is any.
-    processors::join();
+    processors::join_serving_threads();
 }
 
 /// Makes the calling thread this much nicer. On systems other than Linux this does nothing: they have priorities of
@@ -284,7 +286,7 @@ mod tests {
     fn only_the_calling_thread_is_lowered() {
         let before = priority();
         let lowered = std::thread::spawn(|| {
-            lower();
+            lower_priority();
             priority()
         });
         assert_eq!(lowered.join().unwrap(), (before + RUN_NICENESS).min(19));

@@ -10,7 +10,7 @@
 //! members, the 99th percentile of a brief message of another client is 0.6, 0.5, 3.6 and 1.1 ms, and 15, 18, 15 and 4.3 ms
 //! where the system refuses `sched_setaffinity`.
 
-pub use sets::{Apart, join, time_used};
+pub use sets::{Apart, join_serving_threads, time_used};
 
 #[cfg(target_os = "linux")]
 mod sets {
@@ -21,7 +21,7 @@ mod sets {
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
     use rustix::time::{ClockId, clock_gettime};
 
-    /// The largest number of processors for work that cannot pause. `RunQueue::without_pauses` lets no more than four pieces of
+    /// The largest number of processors for work that cannot pause. `RunQueue::for_work_without_pauses` lets no more than four pieces of
     /// such work run at the same time.
     const MAX_APART: usize = 4;
 
@@ -96,7 +96,7 @@ mod sets {
 
     /// Adds the calling thread to those that serve connections or run handlers, and binds it to their processors. Until then it
     /// has the processors of the thread that started it, which may be those for work that cannot pause.
-    pub fn join() {
+    pub fn join_serving_threads() {
         MEMBER.with_borrow_mut(|member| {
             if member.is_some() {
                 return;
@@ -179,7 +179,7 @@ mod sets {
             let (tell, serving_thread) = std::sync::mpsc::channel();
             let (end, ended) = std::sync::mpsc::channel::<()>();
             let serving = std::thread::spawn(move || {
-                join();
+                join_serving_threads();
                 tell.send(gettid()).unwrap();
                 ended.recv().unwrap();
             });
@@ -189,7 +189,7 @@ mod sets {
             assert_eq!(processors_of(Some(thread)), numbers(&sets.others));
             let late = std::thread::spawn(move || {
                 let inherited = processors_of(None);
-                join();
+                join_serving_threads();
                 (inherited, processors_of(None))
             });
             assert_eq!(late.join().unwrap(), (numbers(&sets.apart), numbers(&sets.others)));
@@ -207,7 +207,7 @@ mod sets {
     use std::time::Duration;
 
     /// Does nothing on this system.
-    pub fn join() {}
+    pub fn join_serving_threads() {}
 
     /// Returns zero on this system, where processors are not divided.
     pub fn time_used() -> Duration {

@@ -109,7 +109,7 @@ impl RunQueue {
     }
 
     /// The permits for work that cannot pause for other threads (`Pauses::pause`): processors less one, from one to four.
-    pub fn without_pauses() -> Arc<Self> {
+    pub fn for_work_without_pauses() -> Arc<Self> {
         let processors = priority::processors();
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
     }

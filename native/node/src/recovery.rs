@@ -35,7 +35,7 @@ fn on_threads(threads: usize, transactions: &[Transaction], chain_id: u64) -> Ve
         let helpers: Vec<_> = parts
             .map(|part| {
                 let recover = move || {
-                    processors::join();
+                    processors::join_serving_threads();
                     senders(part, chain_id)
                 };
                 // The part is recovered below if the system has no further thread.

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use futures::{FutureExt as _, StreamExt as _};
 use rootlight::rpc::{Caller, Message};
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::budget::{BUDGET_USED_UP, Reservation};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::quota_owner::QuotaOwner;
@@ -41,8 +41,8 @@ pub(crate) enum UnreadBody {
     #[error("request body took too long")]
     TooSlow,
     /// The request budget is used up.
-    #[error("{NO_ROOM}")]
-    NoRoom,
+    #[error("{BUDGET_USED_UP}")]
+    BudgetUsedUp,
     #[error("request body ended early")]
     Broken,
 }
@@ -80,7 +80,7 @@ pub(crate) async fn read(
                 let whole = if exact { announced.min(most) } else { most };
                 let left = until().saturating_duration_since(Instant::now());
                 let taking = Box::pin(limits.requests().take_within(owner, whole, left));
-                reserved = taking.await.ok_or(UnreadBody::NoRoom)?;
+                reserved = taking.await.ok_or(UnreadBody::BudgetUsedUp)?;
                 body.reserve_exact(whole.saturating_sub(body.len()));
             }
             body.extend_from_slice(&chunk);

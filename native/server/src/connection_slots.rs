@@ -151,7 +151,7 @@ impl ClientConnection {
         reserved.shrink_to(bytes);
         let lacking = bytes.saturating_sub(reserved.bytes());
         let further = if lacking > 0 && self.unsent() > SMALL_ANSWER {
-            Box::pin(self.counts.limits.hold_bytes(self.quota_owner(), lacking)).await?
+            Box::pin(self.counts.limits.reserve_bytes(self.quota_owner(), lacking)).await?
         } else {
             Reservation::default()
         };

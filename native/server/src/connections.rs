@@ -56,7 +56,7 @@ impl Connections {
     /// Accepts connections for ever, and serves each one once there is a slot for it.
     pub(super) async fn accept(&self, listener: &Listener) {
         // This thread serves connections.
-        processors::join();
+        processors::join_serving_threads();
         loop {
             match listener.accept().await {
                 // The connection of a banned client is closed without a word, and takes no slot.

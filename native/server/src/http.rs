@@ -227,7 +227,7 @@ fn refused_body(refusal: UnreadBody, limit: usize) -> Response {
             error(StatusCode::PAYLOAD_TOO_LARGE, LIMIT_EXCEEDED, &text)
         }
         UnreadBody::TooSlow => error(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, &text),
-        UnreadBody::NoRoom => error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, &text),
+        UnreadBody::BudgetUsedUp => error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, &text),
         UnreadBody::Broken => error(StatusCode::BAD_REQUEST, INVALID_REQUEST, &text),
     };
     // The rest of the body may be unread, so the connection cannot be used again.

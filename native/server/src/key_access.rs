@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::keys::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Registry};
+use crate::keys::{ChangeNotifier, FilterOwners, KeyDatabase, KeyLookup, Quotas};
 
 /// Where the server finds keys, and their counters, filters and changes. The traits are in `keys/traits.rs`.
 #[derive(Clone)]
@@ -21,11 +21,11 @@ pub struct KeyAccess {
 }
 
 impl KeyAccess {
-    /// The keys of a registry, which this process alone has open.
+    /// The keys of a database, which this process alone has open.
     #[must_use]
-    pub fn embedded(registry: &Arc<Registry>) -> Self {
-        let (keys, quotas) = (registry.clone(), registry.clone());
-        Self { keys, quotas, filters: registry.clone(), notifier: registry.clone(), anonymous: false }
+    pub fn embedded(database: &Arc<KeyDatabase>) -> Self {
+        let (keys, quotas) = (database.clone(), database.clone());
+        Self { keys, quotas, filters: database.clone(), notifier: database.clone(), anonymous: false }
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rootlight_limits::budget::NO_ROOM;
+use rootlight_limits::budget::BUDGET_USED_UP;
 use rootlight_limits::processors;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -68,7 +68,7 @@ impl AsyncRead for Metered {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         // This thread serves connections.
-        processors::join();
+        processors::join_serving_threads();
         if self.pauses(context) {
             return Poll::Pending;
         }
@@ -80,7 +80,7 @@ impl AsyncRead for Metered {
             self.connection.counts.metrics.received.inc_by(bytes as u64);
         }
         if !self.connection.received(bytes) {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, NO_ROOM)));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, BUDGET_USED_UP)));
         }
         read
     }

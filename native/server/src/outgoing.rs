@@ -17,7 +17,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use hyper::body::{Body, Frame, SizeHint};
 use rootlight::rpc::Reply;
 use rootlight::rpc::envelope::{Id, write_error};
-use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::budget::{BUDGET_USED_UP, Reservation};
 use rootlight_limits::priority::{LongWork, SHORT_JSON};
 use rootlight_limits::quota_owner::QuotaOwner;
 use tokio::time::timeout;
@@ -38,8 +38,8 @@ const FRAME: usize = 32 * 1024;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The answer that is sent instead of one for which too few bytes of the budget are free. All connections share its bytes.
-static NO_ROOM_ANSWER: LazyLock<Bytes> =
-    LazyLock::new(|| Bytes::from(write_error(&Id::Unknown, LIMIT_EXCEEDED, NO_ROOM)));
+static BUDGET_USED_UP_ANSWER: LazyLock<Bytes> =
+    LazyLock::new(|| Bytes::from(write_error(&Id::Unknown, LIMIT_EXCEEDED, BUDGET_USED_UP)));
 
 /// A response over HTTP that is not counted yet.
 pub(crate) struct OutgoingResponse {
@@ -124,7 +124,7 @@ enum BodyState {
 }
 
 /// Makes a response that hyper can send, after its body has taken its reservation of the answer budget. If too few bytes of the
-/// budget are free, the response is [`NO_ROOM_ANSWER`].
+/// budget are free, the response is [`BUDGET_USED_UP_ANSWER`].
 pub(crate) async fn count_until_sent(
     connection: &Arc<ClientConnection>,
     reply: OutgoingResponse,
@@ -149,7 +149,7 @@ pub(crate) async fn count_until_sent(
         head.status = StatusCode::SERVICE_UNAVAILABLE;
         head.headers.remove(header::CONTENT_ENCODING);
         head.headers.insert(header::CONTENT_TYPE, JSON);
-        connection.sending_uncounted(NO_ROOM_ANSWER.clone())
+        connection.sending_uncounted(BUDGET_USED_UP_ANSWER.clone())
     });
     Head::from_parts(head, CountedBody(BodyState::Whole(Bytes::from_owner(unsent))))
 }
@@ -167,7 +167,7 @@ fn piece_by_piece(
         async move {
             let (text, reserved) = piece?;
             let unsent = connection.sending(text, reserved).await;
-            unsent.map(Bytes::from_owner).ok_or_else(|| io::Error::other(NO_ROOM))
+            unsent.map(Bytes::from_owner).ok_or_else(|| io::Error::other(BUDGET_USED_UP))
         }
     });
     leaving.boxed()
@@ -211,14 +211,14 @@ pub(super) enum Outgoing {
     Pong(Unsent),
 }
 
-/// A text for a WebSocket, after it has taken its reservation of the answer budget; [`NO_ROOM_ANSWER`] if too few bytes are free.
+/// A text for a WebSocket, after it has taken its reservation of the answer budget; [`BUDGET_USED_UP_ANSWER`] if too few bytes are free.
 pub(super) async fn text(
     connection: &Arc<ClientConnection>,
     text: String,
     reserved: Reservation,
 ) -> Outgoing {
     let unsent = connection.sending(text, reserved).await;
-    Outgoing::Text(unsent.unwrap_or_else(|| connection.sending_uncounted(NO_ROOM_ANSWER.clone())))
+    Outgoing::Text(unsent.unwrap_or_else(|| connection.sending_uncounted(BUDGET_USED_UP_ANSWER.clone())))
 }
 
 /// The response to a ping with this payload.

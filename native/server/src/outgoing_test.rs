@@ -11,7 +11,7 @@ use serde_json::value::to_raw_value;
 
 use super::*;
 use crate::bans::{AddressRange, HostBans};
-use crate::keys::{KeyChange, Registry};
+use crate::keys::{KeyChange, KeyDatabase};
 use crate::server_state::ServerState;
 use crate::service::{Caller, Counts, ReservedReply, Service};
 use crate::{
@@ -49,9 +49,9 @@ impl Service for Kinds {
 
 /// A server with a page, and, if a folder is given, with keys: one without limits and one whose quota is used up at once.
 async fn server(keys: Option<&Path>) -> (ServerState, Vec<String>) {
-    let registry = keys.map(|folder| Arc::new(Registry::open(&folder.join("keys.redb")).unwrap()));
+    let database = keys.map(|folder| Arc::new(KeyDatabase::open(&folder.join("keys.redb")).unwrap()));
     let key =
-        |change: KeyChange| registry.as_ref().map(|registry| registry.create(&change).unwrap().0.reveal());
+        |change: KeyChange| database.as_ref().map(|database| database.create(&change).unwrap().0.reveal());
     let limited = KeyChange { per_day: Some(1), ..KeyChange::default() };
     let texts = [key(KeyChange::default()), key(limited)];
     let config = ServerConfig {
@@ -62,7 +62,7 @@ async fn server(keys: Option<&Path>) -> (ServerState, Vec<String>) {
         hosts: Vec::new(),
         limits: ServerLimits { message_bytes: LONG, ..ServerLimits::default() },
         admission: AdmissionRules {
-            keys: registry.as_ref().map(KeyAccess::embedded),
+            keys: database.as_ref().map(KeyAccess::embedded),
             ..AdmissionRules::default()
         },
         operations: Operations { page: Some(Page { files: &[FILE] }), ..Operations::default() },

@@ -107,7 +107,7 @@ impl RequestRefusal {
             | Self::StateOverride => Rejection::Forbidden,
             Self::Limit(_) | Self::Sockets(_) => Rejection::Limit,
             Self::NotFound(_) => Rejection::Path,
-            Self::Unavailable => Rejection::NoRoom,
+            Self::Unavailable => Rejection::Unavailable,
         }
     }
 

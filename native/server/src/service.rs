@@ -206,7 +206,7 @@ pub trait Service: Send + Sync + 'static {
         caller: &'a Arc<Caller>,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
-        Box::pin(news_by_message(self, caller, subscription))
+        Box::pin(notifications_by_message(self, caller, subscription))
     }
 
     /// Ends the subscriptions of a caller that is gone.
@@ -245,7 +245,7 @@ pub trait Service: Send + Sync + 'static {
 
 /// Polls a subscription by a message of its caller. Returns the notifications, with the bytes of the answer budget that they
 /// hold.
-pub async fn news_by_message<S: Service + ?Sized>(
+pub async fn notifications_by_message<S: Service + ?Sized>(
     service: &S,
     caller: &Arc<Caller>,
     subscription: u128,

@@ -51,16 +51,16 @@ pub enum UpstreamError {
     Silent(String),
     /// The upstream gave no response to a request of a caller, and may not have the requested data. The text is the reason.
     #[error("{0}")]
-    NotHeld(String),
+    NotAvailable(String),
     /// The request was not sent, for this reason.
     #[error("{0}")]
-    Unasked(String),
+    NotSent(String),
     /// The response is longer than the limit.
     #[error("upstream answer exceeds {0} bytes")]
     TooLarge(usize),
     /// The response was not read, because other responses in memory use up their budget.
-    #[error("{}", RequestFailure::NoRoom)]
-    NoRoom,
+    #[error("{}", RequestFailure::BudgetUsedUp)]
+    BudgetUsedUp,
     /// The upstream returned an HTTP error status without a JSON-RPC body.
     #[error("upstream answered HTTP status {0}")]
     Status(u16),
@@ -106,11 +106,11 @@ impl From<RequestFailure> for UpstreamError {
         match failure {
             RequestFailure::Rpc { code, message } => Self::Rpc { code, message, data: None },
             RequestFailure::NotRecorded => Self::NotRecorded(String::new()),
-            RequestFailure::NoRoom => Self::NoRoom,
+            RequestFailure::BudgetUsedUp => Self::BudgetUsedUp,
             RequestFailure::Malformed(reason) => Self::Malformed(reason.into()),
             RequestFailure::False(reason) => Self::False(reason),
-            RequestFailure::NotHeld(reason) => Self::NotHeld(reason),
-            RequestFailure::Unasked(reason) => Self::Unasked(reason),
+            RequestFailure::NotAvailable(reason) => Self::NotAvailable(reason),
+            RequestFailure::NotSent(reason) => Self::NotSent(reason),
             RequestFailure::Transport(words) => Self::Transport(words),
             other => Self::Transport(other.to_string()),
         }
@@ -134,11 +134,11 @@ impl From<UpstreamError> for RequestFailure {
             },
             UpstreamError::NotRecorded(_) => Self::NotRecorded,
             UpstreamError::Busy { seconds, .. } => Self::Busy { seconds: Some(seconds) },
-            UpstreamError::NoRoom => Self::NoRoom,
+            UpstreamError::BudgetUsedUp => Self::BudgetUsedUp,
             UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
             UpstreamError::False(reason) => Self::False(reason),
-            UpstreamError::NotHeld(reason) => Self::NotHeld(reason),
-            UpstreamError::Unasked(reason) => Self::Unasked(reason),
+            UpstreamError::NotAvailable(reason) => Self::NotAvailable(reason),
+            UpstreamError::NotSent(reason) => Self::NotSent(reason),
             UpstreamError::Malformed(_) => Self::Malformed(words::NOT_JSON_RPC),
             UpstreamError::Transport(words) => Self::Transport(words),
             UpstreamError::Timeout(_) => Self::Transport(words::TIME_OVER.into()),

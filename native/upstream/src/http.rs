@@ -157,7 +157,7 @@ impl HttpUpstream {
     /// Reads a body up to the size limit. The announced length is not trusted.
     async fn read(&self, mut response: reqwest::Response) -> Result<ReceivedBytes, FailedAttempt> {
         let limit = self.config.answer_bytes;
-        let no_room = |_| FailedAttempt::last(UpstreamError::NoRoom);
+        let used_up = |_| FailedAttempt::last(UpstreamError::BudgetUsedUp);
         // `begun` is the time from which the upstream counts as slow.
         let (mut bytes, mut reserved, mut begun) = (Vec::new(), Reservation::default(), Instant::now());
         loop {
@@ -182,12 +182,12 @@ impl HttpUpstream {
                     // The wait for bytes of the budget is no slowness of the upstream.
                     begun = Instant::now();
                 }
-                reserved.merge(taken.map_err(no_room)?);
+                reserved.merge(taken.map_err(used_up)?);
                 bytes.reserve_exact(READ_STEP.max(chunk.len()));
             }
             bytes.extend_from_slice(&chunk);
         }
-        self.quota.admit(bytes, reserved).map_err(no_room)
+        self.quota.admit(bytes, reserved).map_err(used_up)
     }
 
     /// The failure of a connection. A request of a caller is not sent again after the time limit: the upstream may still be

@@ -79,8 +79,8 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Returns a signal for new blocks, if the upstream announces them without a request. The signal only causes an
     /// earlier request for the head.
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.inner()?.heads()
+    fn head_signal(&self) -> Option<Arc<Notify>> {
+        self.inner()?.head_signal()
     }
 }
 

@@ -5,8 +5,6 @@
 //! the budget of upstream responses for the response and its decoded form. One source takes only a part of that budget. The
 //! bytes can only be read by `ReceivedBytes::read`, which does long work apart from the threads that serve connections. Work on
 //! the decoded response reserves its memory by `SourceQuota::work`.
-//!
-//! "Room" in names of this crate means free bytes of the budget: `NoRoom` says that too few are free.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,7 +38,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time for which a long response comes in while other requests wait for the bytes of the budget that it holds. It is as
 /// long as a budget counts as contended after a refusal, so that a refusal of the response's own first reservation no longer
 /// counts by then.
-pub(crate) const CONTENDED: Duration = budget::REFUSAL;
+pub(crate) const CONTENDED: Duration = budget::CONTENDED_AFTER_REFUSAL;
 
 /// Pause between two tries to reserve bytes.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -85,26 +83,26 @@ struct QuotaLimits {
 
 /// Too few bytes of the budget are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoRoom;
+pub(crate) struct BudgetUsedUp;
 
 /// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoWork {
     /// Too few bytes of the budget are free now.
-    NoRoom,
+    BudgetUsedUp,
     /// The work takes more bytes than a source may ever take: the source sent more than an honest one does.
     TooLong,
 }
 
-impl From<NoRoom> for NoWork {
-    fn from(_: NoRoom) -> Self {
-        Self::NoRoom
+impl From<BudgetUsedUp> for NoWork {
+    fn from(_: BudgetUsedUp) -> Self {
+        Self::BudgetUsedUp
     }
 }
 
-impl From<NoRoom> for UpstreamError {
-    fn from(_: NoRoom) -> Self {
-        Self::NoRoom
+impl From<BudgetUsedUp> for UpstreamError {
+    fn from(_: BudgetUsedUp) -> Self {
+        Self::BudgetUsedUp
     }
 }
 
@@ -175,7 +173,7 @@ impl SourceQuota {
         if self.was_refused_lately() {
             return Err(UpstreamError::Timeout(taken.as_millis()));
         }
-        if self.is_wanted(reserved.bytes()) { Err(UpstreamError::NoRoom) } else { Ok(()) }
+        if self.is_wanted(reserved.bytes()) { Err(UpstreamError::BudgetUsedUp) } else { Ok(()) }
     }
 
     /// Waits for bytes of the budget, and holds none meanwhile.
@@ -183,31 +181,31 @@ impl SourceQuota {
         loop {
             match self.try_reserve_for(is_caller, bytes) {
                 Ok(reserved) => return reserved,
-                Err(NoRoom) => tokio::time::sleep(PAUSE).await,
+                Err(BudgetUsedUp) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
     /// Waits for the first bytes of a response, at most for [`PATIENCE`].
-    pub(crate) async fn reserve_when_free(&self, bytes: usize) -> Result<Reservation, NoRoom> {
+    pub(crate) async fn reserve_when_free(&self, bytes: usize) -> Result<Reservation, BudgetUsedUp> {
         let reserved = self.reserve_when_possible(quota_owner().is_some(), bytes);
-        tokio::time::timeout(PATIENCE, reserved).await.map_err(|_| NoRoom)
+        tokio::time::timeout(PATIENCE, reserved).await.map_err(|_| BudgetUsedUp)
     }
 
     /// Reserves bytes if they are free now, for the present caller or the program itself ([`quota_owner`]).
-    pub(crate) fn try_reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
+    pub(crate) fn try_reserve(&self, bytes: usize) -> Result<Reservation, BudgetUsedUp> {
         self.try_reserve_for(quota_owner().is_some(), bytes)
     }
 
     /// As [`Self::try_reserve`]. `is_caller` says whether the bytes are for a caller, in a task that has no present caller.
-    fn try_reserve_for(&self, is_caller: bool, bytes: usize) -> Result<Reservation, NoRoom> {
+    fn try_reserve_for(&self, is_caller: bool, bytes: usize) -> Result<Reservation, BudgetUsedUp> {
         let QuotaLimits { callers, all_callers, share, kind, all, .. } = &*self.0;
-        let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(NoRoom);
+        let take = |budget: &Budget| budget.take_or_refuse(bytes).ok_or(BudgetUsedUp);
         let optional = |budget: Option<&Budget>| budget.map_or(Ok(Reservation::default()), take);
         let callers = optional(is_caller.then_some(callers))?;
         let all_callers = optional(is_caller.then_some(&**all_callers))?;
         let (share, kind) = (take(share)?, optional(kind.as_deref())?);
-        let reserved = take(all)?.also(SubBudget::Share, share).also(SubBudget::Kind, kind);
+        let reserved = take(all)?.also(SubBudget::CallerOrSource, share).also(SubBudget::Kind, kind);
         Ok(reserved.also(SubBudget::CallersOfSource, callers).also(SubBudget::Callers, all_callers))
     }
 
@@ -218,10 +216,10 @@ impl SourceQuota {
         is_caller: bool,
         bytes: B,
         mut reserved: Reservation,
-    ) -> Result<ReceivedBytes<B>, NoRoom> {
+    ) -> Result<ReceivedBytes<B>, BudgetUsedUp> {
         reserved.shrink_to(bytes_to_reserve(bytes.as_ref().len()));
         if is_caller {
-            let take = |budget: &Budget| budget.take_or_refuse(reserved.bytes()).ok_or(NoRoom);
+            let take = |budget: &Budget| budget.take_or_refuse(reserved.bytes()).ok_or(BudgetUsedUp);
             let (callers, all_callers) = (take(&self.0.callers)?, take(&self.0.all_callers)?);
             reserved =
                 reserved.also(SubBudget::CallersOfSource, callers).also(SubBudget::Callers, all_callers);
@@ -234,7 +232,7 @@ impl SourceQuota {
         &self,
         bytes: B,
         mut reserved: Reservation,
-    ) -> Result<ReceivedBytes<B>, NoRoom> {
+    ) -> Result<ReceivedBytes<B>, BudgetUsedUp> {
         let wanted = bytes_to_reserve(bytes.as_ref().len());
         reserved.shrink_to(wanted);
         let missing = wanted.saturating_sub(reserved.bytes());
@@ -249,7 +247,7 @@ impl SourceQuota {
         &self,
         bytes: B,
         look: impl FnOnce(&B) -> T + Send + 'static,
-    ) -> Result<(T, B), NoRoom> {
+    ) -> Result<(T, B), BudgetUsedUp> {
         self.on_worker(bytes.as_ref().len(), move || (look(&bytes), bytes)).await
     }
 
@@ -274,18 +272,18 @@ impl SourceQuota {
         &self,
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, NoRoom> {
+    ) -> Result<T, BudgetUsedUp> {
         if bytes <= SHORT {
             return Ok(work());
         }
-        let permit = self.0.work_permits.clone().acquire_owned().await.map_err(|_| NoRoom)?;
+        let permit = self.0.work_permits.clone().acquire_owned().await.map_err(|_| BudgetUsedUp)?;
         let working = self.0.work.spawn_lowered(None, move |pauses| {
             pauses.cannot_pause();
             let outcome = work();
             drop(permit);
             outcome
         });
-        working.await.map_err(|_| NoRoom)
+        working.await.map_err(|_| BudgetUsedUp)
     }
 }
 
@@ -306,7 +304,7 @@ pub(super) async fn hold(
     }
     match limits.upstreams().take_within(bytes, PATIENCE).await {
         Some(reserved) => (results, reserved),
-        None => (results.iter().map(|_| Err(UpstreamError::NoRoom)).collect(), Reservation::default()),
+        None => (results.iter().map(|_| Err(UpstreamError::BudgetUsedUp)).collect(), Reservation::default()),
     }
 }
 
@@ -332,7 +330,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
-    ) -> Result<T, NoRoom> {
+    ) -> Result<T, BudgetUsedUp> {
         let message = self.message.clone();
         self.quota.on_worker(self.len(), move || work(message.0.as_ref())).await
     }
@@ -399,7 +397,11 @@ impl ReceiveQuota {
 
     /// Reserves the bytes for a message of this length. Waits for them if nothing is reserved yet; otherwise fails if too few are
     /// free.
-    pub(crate) fn poll_more(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<Result<(), NoRoom>> {
+    pub(crate) fn poll_more(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: usize,
+    ) -> Poll<Result<(), BudgetUsedUp>> {
         let missing = self.missing(bytes);
         if missing == 0 {
             return Poll::Ready(Ok(()));
@@ -410,8 +412,8 @@ impl ReceiveQuota {
                     self.reserved.merge(reserved);
                     return Poll::Ready(Ok(()));
                 }
-                Err(NoRoom) if self.reserved.bytes() > 0 => return Poll::Ready(Err(NoRoom)),
-                Err(NoRoom) => {}
+                Err(BudgetUsedUp) if self.reserved.bytes() > 0 => return Poll::Ready(Err(BudgetUsedUp)),
+                Err(BudgetUsedUp) => {}
             }
             let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(PAUSE)));
             ready!(pause.as_mut().poll(context));
@@ -435,7 +437,7 @@ impl ReceiveQuota {
     }
 
     /// Makes a [`ReceivedBytes`] of a whole message, with its part of the reservation.
-    pub(crate) fn admit(&mut self, bytes: Vec<u8>) -> Result<ReceivedBytes, NoRoom> {
+    pub(crate) fn admit(&mut self, bytes: Vec<u8>) -> Result<ReceivedBytes, BudgetUsedUp> {
         let reserved = self.reserved.split(bytes_to_reserve(bytes.len()));
         self.quota.admit(bytes, reserved)
     }
@@ -542,7 +544,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         assert!(quota.beside(8 * MIB).try_reserve(8 * MIB).is_err());
-        assert_eq!(quota.check_pace(&reserved, CONTENDED), Err(UpstreamError::NoRoom));
+        assert_eq!(quota.check_pace(&reserved, CONTENDED), Err(UpstreamError::BudgetUsedUp));
         assert!(quota.try_reserve(8 * MIB).is_err());
         let slow = UpstreamError::Timeout(CONTENDED.as_millis());
         assert_eq!(quota.check_pace(&reserved, CONTENDED), Err(slow), "it waits for itself");

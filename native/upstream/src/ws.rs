@@ -119,7 +119,7 @@ impl Upstream for WsUpstream {
         &self.batching.name
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
+    fn head_signal(&self) -> Option<Arc<Notify>> {
         Some(self.heads.clone())
     }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::time::Instant;
 
 use super::UpstreamError;
-use super::source_quota::{NoRoom, PATIENCE, ReceiveQuota, SHORT, SourceQuota};
+use super::source_quota::{BudgetUsedUp, PATIENCE, ReceiveQuota, SHORT, SourceQuota};
 
 /// Longest piece that is handed on, in bytes of payload.
 pub(super) const LONGEST_FRAME: usize = SHORT;
@@ -98,7 +98,7 @@ impl<S: AsyncRead> Frames<S> {
 
     /// Hands over the reservation of a message that has come in as a whole. After a control frame within a message, the message
     /// keeps its reservation, and an empty one is returned.
-    pub(super) fn take_room(&mut self) -> Reservation {
+    pub(super) fn take_reservation(&mut self) -> Reservation {
         let is_whole = self.left == 0 && self.piece == 0 && self.piece_head.is_empty();
         if self.goes_on || !is_whole {
             return Reservation::default();
@@ -117,7 +117,7 @@ impl<S: AsyncRead> Frames<S> {
     /// in, or less while others wait for the bytes that it holds.
     pub(super) fn check(&self, longest: Duration) -> Result<(), UpstreamError> {
         if self.unread_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
-            return Err(UpstreamError::NoRoom);
+            return Err(UpstreamError::BudgetUsedUp);
         }
         let Some(taken) = self.begun.map(|begun| begun.elapsed()) else { return Ok(()) };
         if taken >= longest {
@@ -193,7 +193,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
     }
 
     /// Waits for the reservation of the present message.
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_reservation(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Poll::Ready(found) = self.unread.poll_more(context, self.message) else {
             self.unread_since.get_or_insert_with(Instant::now);
             return Poll::Pending;
@@ -203,7 +203,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
         if self.message > SHORT {
             self.begun.get_or_insert_with(Instant::now);
         }
-        Poll::Ready(found.map_err(|NoRoom| io::Error::other(UpstreamError::NoRoom)))
+        Poll::Ready(found.map_err(|BudgetUsedUp| io::Error::other(UpstreamError::BudgetUsedUp)))
     }
 
     /// Makes the head of the frame's next piece.
@@ -264,7 +264,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Frames<S> {
             if this.left == 0 && !ready!(this.poll_head(context))? {
                 return Poll::Ready(Ok(()));
             }
-            ready!(this.poll_room(context))?;
+            ready!(this.poll_reservation(context))?;
             this.begin_piece();
         }
         this.poll_piece(context, out)

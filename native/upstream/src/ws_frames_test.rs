@@ -102,7 +102,7 @@ async fn messages_of_every_length_arrive_as_they_were_sent() {
     for text in texts {
         let message = socket.next().await.unwrap().unwrap();
         assert!(message.to_text().unwrap() == text, "{} bytes", text.len());
-        drop(socket.get_mut().take_room());
+        drop(socket.get_mut().take_reservation());
     }
 }
 
@@ -116,9 +116,9 @@ async fn a_message_takes_its_room_before_its_bytes_and_until_it_is_dropped() {
     write(theirs, vec![b'x'; 3 * MIB]);
     let message = socket.next().await.unwrap().unwrap();
     assert_eq!(message.len(), 3 * MIB);
-    let room = socket.get_mut().take_room();
-    assert_eq!((room.bytes(), quota.taken()), (6 * MIB, 6 * MIB));
-    drop(room);
+    let reserved = socket.get_mut().take_reservation();
+    assert_eq!((reserved.bytes(), quota.taken()), (6 * MIB, 6 * MIB));
+    drop(reserved);
     assert_eq!(quota.taken(), 0);
 }
 
@@ -129,10 +129,10 @@ async fn pings_within_a_message_leave_it_its_room() {
     let parts = [frame(TEXT, &[b'x'; MIB]), frame(LAST | PING, b"?"), frame(LAST, &[b'x'; MIB])];
     write(theirs, parts.concat());
     assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))));
-    assert_eq!(socket.get_mut().take_room().bytes(), 0);
+    assert_eq!(socket.get_mut().take_reservation().bytes(), 0);
     assert_eq!(quota.taken(), 2 * MIB);
     assert_eq!(socket.next().await.unwrap().unwrap().len(), 2 * MIB);
-    assert_eq!(socket.get_mut().take_room().bytes(), 4 * MIB);
+    assert_eq!(socket.get_mut().take_reservation().bytes(), 4 * MIB);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,15 +150,15 @@ async fn a_message_without_budget_is_not_read_and_this_is_reported() {
     assert_eq!(socket.next().await.unwrap().unwrap().len(), 3 * MIB);
     assert_eq!(socket.get_ref().unread_for().as_secs(), 4);
     // Not for ever.
-    let other = socket.get_mut().take_room();
+    let other = socket.get_mut().take_reservation();
     let (mut socket, theirs) = self::socket(&quota).await;
     write(theirs, frame(LAST | TEXT, &[b'x'; 3 * MIB]));
     assert!(tokio::time::timeout(PATIENCE, socket.next()).await.is_err());
-    assert_eq!(socket.get_ref().check(Duration::from_secs(60)), Err(UpstreamError::NoRoom));
+    assert_eq!(socket.get_ref().check(Duration::from_secs(60)), Err(UpstreamError::BudgetUsedUp));
     drop(other);
 }
 
-/// A message that holds room does not wait for more.
+/// A message that holds bytes of the budget does not wait for more.
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_later_frames_find_no_room_ends() {
     let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
@@ -168,7 +168,7 @@ async fn a_message_whose_later_frames_find_no_room_ends() {
     write(theirs, parts.concat());
     let started = Instant::now();
     let error = own(socket.next().await.unwrap().unwrap_err());
-    assert_eq!((error, started.elapsed()), (UpstreamError::NoRoom, Duration::ZERO));
+    assert_eq!((error, started.elapsed()), (UpstreamError::BudgetUsedUp, Duration::ZERO));
     drop(socket);
     assert_eq!(quota.taken(), 4 * MIB);
 }
@@ -190,7 +190,7 @@ async fn a_message_may_take_long_unless_others_want_its_room() {
         assert_eq!(socket.get_ref().check(longest), Ok(()), "that it had to wait itself does not count");
     }
     assert!(beside.try_reserve(4 * MIB).is_err());
-    assert_eq!(socket.get_ref().check(longest), Err(UpstreamError::NoRoom));
+    assert_eq!(socket.get_ref().check(longest), Err(UpstreamError::BudgetUsedUp));
     sleep(longest).await;
     assert_eq!(socket.get_ref().check(longest), Err(UpstreamError::Timeout(20_000)));
 }

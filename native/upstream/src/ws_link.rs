@@ -19,7 +19,7 @@ use tracing::debug;
 
 use super::error::Secrets;
 use super::last_address::LastAddress;
-use super::source_quota::{NoRoom, ReceivedBytes, SourceQuota};
+use super::source_quota::{BudgetUsedUp, ReceivedBytes, SourceQuota};
 use super::ws_frames::Frames;
 use super::ws_open::{Duplex, UpstreamSocket, open};
 use super::{HttpConfig, UpstreamError, words};
@@ -203,7 +203,7 @@ impl WsConnection {
         match end {
             End::Done => None,
             // This program lacks memory, which is no failure of the upstream.
-            End::Broken(UpstreamError::NoRoom) => Some(UpstreamError::NoRoom),
+            End::Broken(UpstreamError::BudgetUsedUp) => Some(UpstreamError::BudgetUsedUp),
             End::Broken(error) => {
                 self.failures = self.failures.saturating_add(1);
                 Some(error)
@@ -231,7 +231,7 @@ impl WsConnection {
 
     /// Fails the batches whose tries are used up; an oversized response, a flood and the lack of memory fail all batches.
     fn give_up(&mut self, error: &UpstreamError) {
-        let all = matches!(error, UpstreamError::TooLarge(_) | UpstreamError::NoRoom);
+        let all = matches!(error, UpstreamError::TooLarge(_) | UpstreamError::BudgetUsedUp);
         let (attempts, failures) = (self.config.attempts, self.failures);
         let spent = |waiting: &mut PendingBatch| all || waiting.tries.max(failures) >= attempts;
         for waiting in self.waiting.extract_if(.., spent) {
@@ -280,7 +280,7 @@ impl WsConnection {
                 }
                 message = next(&mut socket) => {
                     let message = message.map_err(|error| self.end(error))?;
-                    let reserved = socket.get_mut().take_room();
+                    let reserved = socket.get_mut().take_reservation();
                     self.receive(message, reserved).await?;
                 }
                 () = sleep_until(next_look) => {}
@@ -385,7 +385,7 @@ impl WsConnection {
         self.failures = 0;
         let batch = self.waiting.remove(index).batch;
         let answer = self.quota.admit_for(batch.is_caller, text, reserved);
-        let _ = batch.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
+        let _ = batch.answer.send(answer.map_err(|BudgetUsedUp| UpstreamError::BudgetUsedUp));
         Ok(())
     }
 

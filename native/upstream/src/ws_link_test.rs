@@ -111,15 +111,15 @@ async fn batches_without_budget_fail_and_do_not_count_as_failures_of_the_upstrea
         let _ = socket.send(response(4 * MIB)).await;
         forever().await;
     });
-    assert_eq!(error.await, Some(UpstreamError::NoRoom));
-    assert_eq!(answer.await.unwrap().err(), Some(UpstreamError::NoRoom));
+    assert_eq!(error.await, Some(UpstreamError::BudgetUsedUp));
+    assert_eq!(answer.await.unwrap().err(), Some(UpstreamError::BudgetUsedUp));
     assert_eq!((fixture.link.failures, fixture.link.waiting.len()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unfinished_message_ends_when_others_want_its_room_and_else_in_time() {
     for (wanted, expected, failures) in
-        [(true, UpstreamError::NoRoom, 0), (false, UpstreamError::Timeout(LIMIT.as_millis()), 1)]
+        [(true, UpstreamError::BudgetUsedUp, 0), (false, UpstreamError::Timeout(LIMIT.as_millis()), 1)]
     {
         let mut fixture = LinkFixture::new();
         let beside = fixture.link.quota.beside(32 * MIB);

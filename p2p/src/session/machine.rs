@@ -212,8 +212,8 @@ impl Session {
     }
 
     /// How many messages may be sent at this time.
-    pub fn send_room(&mut self, now_ms: u64) -> u64 {
-        if self.is_ready() { self.sent.room(now_ms) } else { 0 }
+    pub fn sends_left(&mut self, now_ms: u64) -> u64 {
+        if self.is_ready() { self.sent.left(now_ms) } else { 0 }
     }
 
     /// Ends the session with this reason.

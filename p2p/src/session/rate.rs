@@ -45,7 +45,7 @@ impl RateWindow {
     }
 
     /// How much may be counted at this time.
-    pub fn room(&mut self, now_ms: u64) -> u64 {
+    pub fn left(&mut self, now_ms: u64) -> u64 {
         self.advance(now_ms / 1000);
         self.limit.saturating_sub(self.total)
     }
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(window.take(1000, 1), Err(60_000));
         assert_eq!(window.take(60_999, 1), Err(1));
         assert_eq!(window.take(61_000, 1), Ok(()));
-        assert_eq!(window.room(61_000), 9);
+        assert_eq!(window.left(61_000), 9);
         assert!(window.take(61_000, 11).is_err());
     }
 

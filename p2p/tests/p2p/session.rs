@@ -342,7 +342,7 @@ fn a_thousand_messages_a_minute_are_sent_and_no_more() {
     for _ in 0..1000 {
         dialled.send_message(&[0xc0], 500).unwrap();
     }
-    assert_eq!(dialled.send_room(500), 0);
+    assert_eq!(dialled.sends_left(500), 0);
     assert_eq!(dialled.send_message(&[0xc0], 500), Err(SendError::Rate { wait_ms: 60_500 }));
     accepted.receive(&dialled.take_output(), 600);
     assert_eq!(events(&mut accepted, 600), vec![Event::Message(vec![0xc0]); 1000]);

@@ -86,7 +86,7 @@ impl Client {
 
     /// Ends restoring. If the pages are invalid, the client starts from the checkpoint.
     pub fn restored(&self) {
-        self.driver.restored();
+        self.driver.finish_restore();
     }
 
     /// Proves some more of the restored headers, for a few milliseconds. `page` is the page that
@@ -100,7 +100,7 @@ impl Client {
     /// another client was the writer of the store.
     #[wasm_bindgen(js_name = keepAgain)]
     pub fn keep_again(&self, page: u32) {
-        self.driver.keep_again(page);
+        self.driver.store_again(page);
     }
 
     /// Verifies the chain up to the upstreams' head, then follows it.

@@ -87,7 +87,7 @@ impl Config {
     pub(crate) fn sync_options(&self) -> SyncOptions {
         SyncOptions {
             poll: self.poll_millis,
-            // One round of synchronization fills all exchanges that run at the same time (`PARALLEL` in `line.rs`).
+            // One round of synchronization fills all exchanges that run at the same time (`PARALLEL` in `queue.rs`).
             batch: self.batch.saturating_mul(4),
             work_floor: self.min_work,
             shown_start: self.shown_start,

@@ -26,7 +26,7 @@ use crate::config::{ClientStart, Config};
 use crate::effects;
 use crate::hedge::race;
 use crate::host::{Budget, Deadline, JsUpstream, Reservation, Responses, clock, host_changed, sleep};
-use crate::line::{LocalBoxed, all};
+use crate::queue::{LocalBoxed, all};
 use crate::sends;
 
 /// Longest pause of a loop in milliseconds. Headers from another upstream may make this one due earlier than its step said.
@@ -156,22 +156,22 @@ impl Driver {
     }
 
     /// Ends restoring. If the pages are invalid, the client starts from the checkpoint.
-    pub(crate) fn restored(&self) {
+    pub(crate) fn finish_restore(&self) {
         if let Some(restoring) = self.restoring.take() {
             // The error says why the pages are invalid; the start from the checkpoint is all that follows from it.
-            let _ = self.client.restored(restoring);
+            let _ = self.client.finish_restore(restoring);
         }
     }
 
     /// Proves some more of the restored headers; returns whether more are left. Invalid headers are forgotten.
     pub(crate) fn prove(&self, page: Option<Vec<u8>>) -> bool {
         let mut page = page;
-        self.client.prove_kept(&mut |_| Ok(page.take())).unwrap_or(false)
+        self.client.prove_restored(&mut |_| Ok(page.take())).unwrap_or(false)
     }
 
     /// Passes the pages from this number on to `keep` again.
-    pub(crate) fn keep_again(&self, page: u32) {
-        self.client.keep_again(page.into());
+    pub(crate) fn store_again(&self, page: u32) {
+        self.client.store_again(page.into());
     }
 
     /// Passes new pages of verified headers to `keep`, with the record of a window and, where it is due, Bitcoin's chain. A client
@@ -283,7 +283,7 @@ impl Driver {
     #[cfg(feature = "dev")]
     pub(crate) fn verified_chain(&self) -> Result<ChainView, String> {
         let pinned = self.client.pin(clock());
-        gate::chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
+        gate::usable_chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
     }
 
     /// Sends each part of a round to the upstream that the part names, to all upstreams at the same time. A part may name a spare, a second

@@ -32,7 +32,7 @@ pub(crate) async fn race(
         loop {
             sleep(patience as f64 / 1_000.0).await;
             // The budget for second requests may be used up for now.
-            if hedges.borrow_mut().take() {
+            if hedges.borrow_mut().take_second_round() {
                 break;
             }
         }
@@ -65,7 +65,7 @@ pub(crate) async fn race(
         hedges.note(upstreams[0], now - began);
     }
     if is_of_second {
-        hedges.won(upstreams[1], now - second_began.get());
+        hedges.note_second_won(upstreams[1], now - second_began.get());
     }
     let [first, second] = asked.map(|(_, responses)| responses);
     let responses = if is_of_second { second } else { first };

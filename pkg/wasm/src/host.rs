@@ -12,7 +12,7 @@ use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse, d
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
-use crate::line::{ExchangeQueue, LocalBoxed, PARALLEL, Permit, all};
+use crate::queue::{ExchangeQueue, LocalBoxed, PARALLEL, Permit, all};
 
 /// A future of the responses to the requests of one part of a round, in the same order.
 pub(crate) type Responses<'a> = Pin<Box<dyn Future<Output = Vec<UpstreamResponse>> + 'a>>;
@@ -166,7 +166,7 @@ impl JsUpstream {
     ) -> Vec<UpstreamResponse> {
         // Synchronization with each upstream has a budget of its own, so an upstream that exceeds it is at fault. Other requests or other
         // upstreams may have used up the budget of callers: no upstream is to blame, and the unread responses are requested again.
-        let unread = || Err(if following { too_large() } else { RequestFailure::NoRoom });
+        let unread = || Err(if following { too_large() } else { RequestFailure::BudgetUsedUp });
         let batches = RefCell::new(requests.chunks(self.batch).enumerate());
         let responses = RefCell::new(requests.iter().map(|_| unread()).collect::<Vec<_>>());
         // Each of these loops sends the next batch once its last one is answered, so that exchanges of other callers run between two batches.

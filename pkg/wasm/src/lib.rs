@@ -28,11 +28,11 @@ mod hedge;
 #[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]
-mod line;
-#[cfg(feature = "light")]
 mod methods;
 #[cfg(feature = "light")]
 mod options;
+#[cfg(feature = "light")]
+mod queue;
 #[cfg(feature = "light")]
 mod sends;
 

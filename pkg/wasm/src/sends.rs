@@ -44,9 +44,9 @@ where
         grace.get_or_insert_with(|| Box::pin(sleep(SEND_GRACE as f64))).as_mut().poll(context)
     })
     .await;
-    // `NotHeld` blames no upstream for its silence: another one that claimed at once to have the transaction may have lied.
+    // `NotAvailable` blames no upstream for its silence: another one that claimed at once to have the transaction may have lied.
     let late = "not soon after another upstream had the transaction";
-    let silent = |_: &UpstreamRequest| Err(RequestFailure::NotHeld(late.into()));
+    let silent = |_: &UpstreamRequest| Err(RequestFailure::NotAvailable(late.into()));
     let responses = all
         .into_iter()
         .map(|(requests, _, responses)| responses.unwrap_or_else(|| requests.iter().map(silent).collect()));

@@ -2,11 +2,11 @@
 
 use super::branches::MAX_BRANCH_HEADERS;
 use super::chain_test::{EASY, NOW, START, chain_of, changing, insert_all};
-use super::error::MORE_HELD;
+use super::error::MAX_EXTRA_HEADERS;
 use super::hash::{HEADER_LEN, header_hash};
 use super::target::PERIOD;
 use super::testing::{mine, mine_on};
-use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, HELD_BITCOIN_HEADERS};
+use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, KEPT_BITCOIN_HEADERS};
 use crate::types::B256;
 
 /// Eight hashes make a block.
@@ -239,7 +239,7 @@ fn a_few_late_blocks_are_not_slow() {
     assert!(chain.is_slow(), "these are 36");
 }
 
-/// The same on the built-in block, whose header is not held.
+/// The same on the built-in block, whose header is not kept.
 #[test]
 fn a_few_new_blocks_on_the_checkpoint_are_slow() {
     for (time, is_slow) in [(START - 9_000_000, true), (START - 70_000, false), (0, false)] {
@@ -272,13 +272,13 @@ fn cheap_blocks_are_as_slow_as_they_are_cheap() {
     assert!(chain.is_slow());
 }
 
-/// Headers are held while a branch may leave below them, and their number has a limit.
+/// Headers are kept while a branch may leave below them, and their number has a limit.
 #[test]
 fn a_difficulty_that_falls_for_ever_takes_bounded_memory() {
     // Sixty-four hashes make a block at first, then sixteen, four and two.
     let mut chain = BitcoinChain::new(changing(0x2003_ffff));
     grow(&mut chain, 0, 2_400, 3 * PERIOD);
-    let most = HELD_BITCOIN_HEADERS + MORE_HELD;
+    let most = KEPT_BITCOIN_HEADERS + MAX_EXTRA_HEADERS;
     let lowest = chain.lowest() - 1;
     grow(&mut chain, 0, 600, most - 3 * PERIOD);
     assert_eq!((chain.tip().height, chain.lowest() - 1), (lowest + most, lowest));

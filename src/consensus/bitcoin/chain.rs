@@ -1,5 +1,5 @@
 //! Bitcoin's header chain above a checkpoint. Every header is checked; headers of all sources are in one tree, whose heaviest branch
-//! is the main chain. "Held" means stored in memory: the newest headers are held, older ones are dropped.
+//! is the main chain. The newest headers are kept in memory, older ones are dropped.
 
 use core::iter::successors;
 use core::ops::{Bound, RangeBounds};
@@ -7,7 +7,7 @@ use core::ops::{Bound, RangeBounds};
 use super::block::{BitcoinBlock, BitcoinInserted};
 use super::branches::Branches;
 use super::entry::Entry;
-use super::error::{BitcoinChainError, MORE_HELD};
+use super::error::{BitcoinChainError, MAX_EXTRA_HEADERS};
 use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::header::{BitcoinHeader, HashedHeader};
 use super::main_chain::{MEDIAN_BLOCKS, MainChain};
@@ -15,11 +15,11 @@ use super::network::{BitcoinCheckpoint, BitcoinNetwork};
 use super::target::{PERIOD, retarget, target_of, work_of_target};
 use crate::types::{B256, U256};
 
-/// Headers of the heaviest chain that are held: three retarget periods. The change of target of a branch that is a period long needs
-/// the period below it, and a stored chain consists of up to two periods. About 1 MB; more headers are held, up to 6 MB, while these
+/// Headers of the heaviest chain that are kept: three retarget periods. The change of target of a branch that is a period long needs
+/// the period below it, and a stored chain consists of up to two periods. About 1 MB; more headers are kept, up to 6 MB, while these
 /// show less work than a reorganisation may remove.
-pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
-/// Headers that a server holds for clients that start at the built-in block: those of two and a half years, 20 MB.
+pub const KEPT_BITCOIN_HEADERS: u32 = 3 * PERIOD;
+/// Headers that a server keeps for clients that start at the built-in block: those of two and a half years, 20 MB.
 pub const SERVED_BITCOIN_HEADERS: u32 = 64 * PERIOD;
 /// Seconds that a header may be ahead of the clock: two hours, as Bitcoin's nodes allow.
 const MAX_AHEAD: u64 = 2 * 60 * 60;
@@ -36,8 +36,8 @@ pub struct BitcoinChain {
     network: BitcoinNetwork,
     pub(super) main: MainChain,
     branches: Branches,
-    /// Most headers to hold, unless a reorganisation may need more ([`Self::can_drop_lowest`]).
-    held: usize,
+    /// Most headers to keep, unless a reorganisation may need more ([`Self::can_drop_lowest`]).
+    kept: usize,
     /// The target of the tip's period, or of the first period while there is no header.
     period: TargetOfBits,
     /// Most work that a reorganisation may remove: that of a period at the greatest difficulty since the start. The number never falls, so
@@ -82,24 +82,24 @@ impl BitcoinChain {
         Self {
             main: MainChain::new(Entry::checkpoint(&network.checkpoint)),
             branches: Branches::default(),
-            held: HELD_BITCOIN_HEADERS as usize,
+            kept: KEPT_BITCOIN_HEADERS as usize,
             most_removed: period.work_of_period(),
             period,
             network,
         }
     }
 
-    /// The same chain, with another number of headers to hold, at least the default of [`HELD_BITCOIN_HEADERS`]: servers hold more,
+    /// The same chain, with another number of headers to keep, at least the default of [`KEPT_BITCOIN_HEADERS`]: servers keep more,
     /// because their clients start at older blocks.
     #[must_use]
-    pub fn holding(mut self, headers: u32) -> Self {
-        self.held = headers.max(HELD_BITCOIN_HEADERS) as usize;
+    pub fn keeping(mut self, headers: u32) -> Self {
+        self.kept = headers.max(KEPT_BITCOIN_HEADERS) as usize;
         self
     }
 
-    /// Whether the chain may hold more headers than the default, and holds all since its start.
-    pub(super) fn holds_all(&self) -> bool {
-        self.held > HELD_BITCOIN_HEADERS as usize && self.lowest() == self.start().height.saturating_add(1)
+    /// Whether the chain may keep more headers than the default, and keeps all since its start.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.kept > KEPT_BITCOIN_HEADERS as usize && self.lowest() == self.start().height.saturating_add(1)
     }
 
     /// The network.
@@ -112,7 +112,7 @@ impl BitcoinChain {
         &self.network.checkpoint
     }
 
-    /// Checks a header as the child of a held one, and inserts it. `now` is in seconds since 1970.
+    /// Checks a header as the child of a kept one, and inserts it. `now` is in seconds since 1970.
     ///
     /// # Errors
     /// [`BitcoinChainError`]; the chain is unchanged.
@@ -231,10 +231,10 @@ impl BitcoinChain {
         }
     }
 
-    /// Drops the lowest headers if there are more than the chain should hold.
+    /// Drops the lowest headers if there are more than the chain should keep.
     #[inline]
     fn drop_lowest(&mut self) {
-        while self.main.len() > self.held && self.can_drop_lowest() {
+        while self.main.len() > self.kept && self.can_drop_lowest() {
             self.main.drop_lowest();
         }
     }
@@ -254,7 +254,7 @@ impl BitcoinChain {
         end.is_some_and(|end| end.work.saturating_add(self.most_removed) <= tip.work)
     }
 
-    /// Finds a header that is held, on the heaviest chain or on a branch.
+    /// Finds a header that is kept, on the heaviest chain or on a branch.
     fn find(&self, hash: &B256) -> Option<Parent<'_>> {
         if let Some(entry) = self.main.by_hash(hash) {
             return Some(Parent { entry, fork: entry.height });
@@ -262,7 +262,7 @@ impl BitcoinChain {
         self.branches.get(hash).map(|branched| Parent { entry: &branched.entry, fork: branched.fork })
     }
 
-    /// The entry `from`, its parent, and so on down to the lowest entry that is held.
+    /// The entry `from`, its parent, and so on down to the lowest entry that is kept.
     fn down_from<'a>(&'a self, from: Parent<'a>) -> impl Iterator<Item = &'a Entry> {
         let on_branch = (from.entry.height > from.fork).then_some(from.entry);
         let branch = successors(on_branch, |entry| {
@@ -284,8 +284,8 @@ impl BitcoinChain {
         let fields = BitcoinHeader::from(header);
         let (time, bits) = (fields.time(), fields.bits());
         let height = parent.entry.height.saturating_add(1);
-        let held = self.held as u32;
-        let highest = self.main.lowest_height().saturating_add(held).saturating_add(MORE_HELD);
+        let kept = self.kept as u32;
+        let highest = self.main.lowest_height().saturating_add(kept).saturating_add(MAX_EXTRA_HEADERS);
         if height > highest {
             return Err(BitcoinChainError::Light { height });
         }
@@ -334,7 +334,7 @@ impl BitcoinChain {
         if !self.network.retargets || !above.is_multiple_of(PERIOD) {
             return bits;
         }
-        // The first block of the period is held: a chain holds a period more than branches reach down (`can_drop_lowest`).
+        // The first block of the period is kept: a chain keeps a period more than branches reach down (`can_drop_lowest`).
         let first = self.down_from(parent).nth(PERIOD.saturating_sub(1) as usize);
         let last_time = parent.entry.fields().time();
         let first_time = first.map_or(last_time, |first| first.fields().time());
@@ -347,19 +347,19 @@ impl BitcoinChain {
         self.main.tip().block()
     }
 
-    /// Height of a block of the heaviest chain that is held, or of the checkpoint; `hash` is in internal byte order.
+    /// Height of a block of the heaviest chain that is kept, or of the checkpoint; `hash` is in internal byte order.
     #[must_use]
     pub fn height_of(&self, hash: &B256) -> Option<u32> {
         self.main.by_hash(hash).map(|entry| entry.height)
     }
 
-    /// The block of the heaviest chain at a height. `None` if its header is not held.
+    /// The block of the heaviest chain at a height. `None` if its header is not kept.
     #[must_use]
     pub fn at(&self, height: u32) -> Option<BitcoinBlock> {
         self.entry_at(height).map(Entry::block)
     }
 
-    /// The header of the heaviest chain at a height. `None` if it is not held.
+    /// The header of the heaviest chain at a height. `None` if it is not kept.
     #[must_use]
     pub fn header_at(&self, height: u32) -> Option<[u8; HEADER_LEN]> {
         self.entry_at(height).map(|entry| entry.header)
@@ -370,13 +370,13 @@ impl BitcoinChain {
         self.main.at(height).filter(|_| height > self.main.lowest_height())
     }
 
-    /// Height of the lowest block whose header is held; above the tip if there is none.
+    /// Height of the lowest block whose header is kept; above the tip if there is none.
     #[must_use]
     pub fn lowest(&self) -> u32 {
         self.main.lowest_height().saturating_add(1)
     }
 
-    /// A block of the heaviest chain as a checkpoint. `None` unless it is held and the last of a period.
+    /// A block of the heaviest chain as a checkpoint. `None` unless it is kept and the last of a period.
     #[must_use]
     pub fn checkpoint_at(&self, height: u32) -> Option<BitcoinCheckpoint> {
         if !height.checked_sub(self.start().height)?.is_multiple_of(PERIOD) {
@@ -392,7 +392,7 @@ impl BitcoinChain {
         })
     }
 
-    /// Expected number of hashes for the blocks of the heaviest chain in a range of heights. Blocks that are not held count
+    /// Expected number of hashes for the blocks of the heaviest chain in a range of heights. Blocks that are not kept count
     /// nothing.
     #[must_use]
     pub fn work_of(&self, heights: impl RangeBounds<u32>) -> U256 {

@@ -9,7 +9,7 @@ use super::target::{PERIOD, target_of};
 use super::testing::{header_of, mine, mine_on};
 use super::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinCheckpoint, BitcoinInserted, BitcoinNetwork,
-    HELD_BITCOIN_HEADERS, HashedHeader,
+    HashedHeader, KEPT_BITCOIN_HEADERS,
 };
 use crate::types::{B256, U256};
 
@@ -171,7 +171,7 @@ fn a_known_header_changes_nothing() {
     assert_eq!((chain.tip().height, chain.branches().len()), (5, 1));
 }
 
-/// Block 0 of regtest; its parent is not held.
+/// Block 0 of regtest; its parent is not kept.
 #[test]
 fn the_checkpoints_own_header_is_known() {
     let root = "3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a";
@@ -249,7 +249,7 @@ fn work_is_that_of_the_blocks_in_a_range() {
 
 #[test]
 fn only_the_newest_headers_are_held() {
-    let held = HELD_BITCOIN_HEADERS;
+    let held = KEPT_BITCOIN_HEADERS;
     let (chain, headers) = chain_of(held as usize + 100);
     assert_eq!((chain.tip().height, chain.lowest()), (held + 100, 101));
     assert_eq!((chain.at(100), chain.header_at(101)), (None, Some(headers[100])));
@@ -257,7 +257,7 @@ fn only_the_newest_headers_are_held() {
     assert_eq!(chain.height_of(&header_hash(&headers[100])), Some(101));
     assert_eq!(chain.work_of(..), U256::from(2 * held));
     assert_eq!(chain.work_of(90..=110), U256::from(20));
-    let mut server = regtest().holding(held + 50);
+    let mut server = regtest().keeping(held + 50);
     insert_all(&mut server, &headers);
     assert_eq!(server.lowest(), 51);
 }

@@ -8,7 +8,7 @@ use crate::types::B256;
 
 /// Most headers that a chain stores beyond its usual number, while they show less work than a reorganisation may remove. The limit
 /// is reached only if Bitcoin's difficulty falls to about a sixteenth, and bounds memory to 6 MB for the default number.
-pub(super) const MORE_HELD: u32 = 16 * PERIOD;
+pub(super) const MAX_EXTRA_HEADERS: u32 = 16 * PERIOD;
 
 /// Why a Bitcoin header is refused. Hashes are in internal byte order; messages show them reversed, as Bitcoin's tools do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -39,7 +39,7 @@ pub(crate) mod testing;
 mod transaction_shape;
 
 pub use block::{BitcoinBlock, BitcoinInserted};
-pub use chain::{BitcoinChain, HELD_BITCOIN_HEADERS, SERVED_BITCOIN_HEADERS};
+pub use chain::{BitcoinChain, KEPT_BITCOIN_HEADERS, SERVED_BITCOIN_HEADERS};
 pub use coinbase_buf::CoinbaseProofBuf;
 pub use coinbase_proof::{
     CoinbaseBytes, CoinbaseProof, CoinbaseProofError, MAX_COINBASE_LEN, MIN_COINBASE_LEN, ProvenCoinbase, Tag,

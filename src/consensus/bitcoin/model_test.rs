@@ -127,7 +127,7 @@ struct Choice {
     bits: usize,
     /// The header is not mined.
     unmined: bool,
-    /// The parent is not held.
+    /// The parent is not kept.
     orphan: bool,
 }
 

@@ -242,7 +242,7 @@ impl Iterator for PackedHeaders<'_> {
 
 impl BitcoinChain {
     /// Packs at most `most` headers of the heaviest chain from the height `from` on. The result has no headers if the one at `from` is
-    /// not held.
+    /// not kept.
     #[must_use]
     pub fn packed(&self, from: u32, most: u32) -> Vec<u8> {
         let heights = from..from.saturating_add(most).min(self.tip().height.saturating_add(1));

@@ -68,11 +68,11 @@ impl BitcoinChain {
     }
 
     /// The bytes to store, from which [`Self::restore`] makes the chain from [`Self::personal_checkpoint`] on: 87 to 174 kB, for one to
-    /// two periods, once a period is complete. A chain that may hold more headers than the default and holds all since its start is
+    /// two periods, once a period is complete. A chain that may keep more headers than the default and keeps all since its start is
     /// stored from its start on, at 43 bytes a header.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
-        let checkpoint = if self.holds_all() { *self.start() } else { self.personal_checkpoint() };
+        let checkpoint = if self.keeps_all() { *self.start() } else { self.personal_checkpoint() };
         let mut out = vec![FORM];
         out.extend_from_slice(&checkpoint.height.to_le_bytes());
         out.extend_from_slice(checkpoint.hash.as_slice());
@@ -84,8 +84,8 @@ impl BitcoinChain {
         out
     }
 
-    /// Reads a stored chain of a network, and checks its headers. `now` is in seconds since 1970. The chain holds as many headers
-    /// as were stored, or the default ([`Self::holding`]).
+    /// Reads a stored chain of a network, and checks its headers. `now` is in seconds since 1970. The chain keeps as many headers
+    /// as were stored, or the default ([`Self::keeping`]).
     ///
     /// # Errors
     /// [`StoredBitcoinError`]: the chain must be synchronized from the network's checkpoint.
@@ -123,8 +123,8 @@ impl BitcoinChain {
         let time = if checkpoint.height == built_in.height { built_in.time } else { 0 };
         let checkpoint = BitcoinCheckpoint { time, ..checkpoint };
         check_checkpoint(&checkpoint, &network)?;
-        // The chain must hold all these headers until they are counted; only then is the number to hold set.
-        let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network }).holding(SERVED_BITCOIN_HEADERS);
+        // The chain must keep all these headers until they are counted; only then is the number to keep set.
+        let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network }).keeping(SERVED_BITCOIN_HEADERS);
         for header in headers {
             chain.extend(&header?, now)?;
         }
@@ -132,7 +132,7 @@ impl BitcoinChain {
         if checkpoint != network.checkpoint && count < PERIOD {
             return Err(StoredBitcoinError::Shallow { height, count });
         }
-        Ok(chain.holding(count))
+        Ok(chain.keeping(count))
     }
 }
 

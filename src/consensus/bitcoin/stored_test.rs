@@ -8,7 +8,7 @@ use super::network::BitcoinNetwork;
 use super::packed::{PackedHeadersError, pack_headers};
 use super::target::PERIOD;
 use super::testing::{mine, mine_on};
-use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, HELD_BITCOIN_HEADERS, StoredBitcoinError};
+use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, KEPT_BITCOIN_HEADERS, StoredBitcoinError};
 use crate::types::B256;
 
 /// Sixteen hashes make a block.
@@ -96,9 +96,9 @@ fn a_stored_chain_has_two_periods_at_most() {
 /// A server's clients start at the built-in block, so its headers are stored from there on.
 #[test]
 fn a_chain_that_holds_more_is_stored_from_its_start() {
-    let held = HELD_BITCOIN_HEADERS;
+    let held = KEPT_BITCOIN_HEADERS;
     let headers = mine_on(BitcoinNetwork::REGTEST.checkpoint.hash, 0, START, 600, EASY, held as usize + 20);
-    let mut server = BitcoinChain::new(BitcoinNetwork::REGTEST).holding(held + 10);
+    let mut server = BitcoinChain::new(BitcoinNetwork::REGTEST).keeping(held + 10);
     insert_all(&mut server, &headers[..5]);
     assert_eq!(BitcoinChain::restore(BitcoinNetwork::REGTEST, &server.stored(), NOW).unwrap().lowest(), 1);
     insert_all(&mut server, &headers[5..held as usize + 10]);
@@ -106,7 +106,7 @@ fn a_chain_that_holds_more_is_stored_from_its_start() {
     let mut restored = BitcoinChain::restore(BitcoinNetwork::REGTEST, &bytes, NOW).unwrap();
     assert_eq!((restored.lowest(), restored.stored()), (1, bytes));
     same(&server, &restored);
-    let mut longer = restored.clone().holding(held + 20);
+    let mut longer = restored.clone().keeping(held + 20);
     for chain in [&mut server, &mut restored, &mut longer] {
         insert_all(chain, &headers[held as usize + 10..]);
     }

@@ -74,7 +74,7 @@ impl ChainEntry {
 
 /// The uncles of a header that commits to an empty list, which needs no further proof.
 pub(super) fn no_uncles(header: &VerifiedHeader) -> Option<Arc<VerifiedUncles>> {
-    VerifiedUncles::none(header).map(Arc::new)
+    VerifiedUncles::if_empty(header).map(Arc::new)
 }
 
 /// The height that a header's skip link points to. An ancestor is found in a number of skips and steps to parents that is logarithmic

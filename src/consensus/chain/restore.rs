@@ -39,10 +39,10 @@ impl ChainView {
 
 impl HeaderChain {
     /// Starts at a header in the middle of a stored chain. The header is accepted because the headers above commit to it, and those
-    /// headers because their proofs of work are checked. [`Self::base_proven`] records that the headers from the checkpoint up to this
-    /// one are proven too.
+    /// headers because their proofs of work are checked. [`Self::record_proven_base`] records that the headers from the checkpoint
+    /// up to this one are proven too.
     #[must_use]
-    pub fn from_kept(network: Arc<Network>, header: SealedHeader) -> Self {
+    pub fn from_restored(network: Arc<Network>, header: SealedHeader) -> Self {
         let mut chain = Self::start(network, header, Origin::HashLinked, None);
         chain.view.base.work = None;
         chain
@@ -50,12 +50,12 @@ impl HeaderChain {
 
     /// Records that the chain from the checkpoint up to the base was checked by every rule, with its work, and its
     /// total difficulty if that can be computed.
-    pub fn base_proven(&mut self, work: U256, total_difficulty: Option<U256>) {
+    pub fn record_proven_base(&mut self, work: U256, total_difficulty: Option<U256>) {
         (self.view.base.work, self.view.base.total_difficulty) = (Some(work), total_difficulty);
     }
 
     /// Records the hashes of canonical blocks below the base: those of `stretch`, a chain that ends at or below the base.
-    pub fn know_below(&mut self, stretch: &ChainView) {
+    pub fn record_hashes_below(&mut self, stretch: &ChainView) {
         for number in stretch.base.number..=stretch.head.number() {
             if let Some(hash) = stretch.hash_at(number) {
                 self.view.canonical.insert(number, hash);

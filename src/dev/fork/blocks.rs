@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 
+use super::cache::{
+    HostCache, cached_block_number, cached_body, cached_receipts, cached_uncles, checked_body,
+    checked_receipts, store_bodies, store_receipts, store_uncles,
+};
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, Stop, given, refuted};
 use super::headers::{fetch_linked, header_with_hash};
-use super::kept::{
-    Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body,
-    kept_receipts, kept_uncles, stored_block_number,
-};
 use super::missing::{Wanted, in_parts};
 use super::state::ForkState;
 use crate::consensus::{Network, VerifiedHeader, VerifiedUncles};
@@ -38,7 +38,7 @@ pub(super) struct Blocks<'a> {
     /// Heights of the blocks whose contents the present message reads, as many as [`Wanted::count_contents`] allows. Contents of
     /// other blocks are dropped first when too many are stored.
     pub(super) in_use: &'a BTreeSet<u64>,
-    pub(super) keeper: Keeper<'a>,
+    pub(super) cache: HostCache<'a>,
 }
 
 /// Fetches the parts of blocks that are wanted, and removes each from `wanted` when it is stored. The exchanges of a stored part are
@@ -104,8 +104,8 @@ fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64
     let (state, network) = (blocks.state, blocks.state.network());
     let mut headers = state.parts().linked(numbers, |parts, number| !parts.bodies.contains_key(number));
     headers.retain(|header| {
-        let kept = kept_body(blocks.keeper, header, network);
-        kept.map(|body| state.add_body(blocks.in_use, header, body)).is_none()
+        let cached = cached_body(blocks.cache, header, network);
+        cached.map(|body| state.add_body(blocks.in_use, header, body)).is_none()
     });
     let of_block = |header: &VerifiedHeader| {
         UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{}",true]"#, header.hash()))
@@ -116,7 +116,7 @@ fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64
         pairs.map(|(header, response)| body(name, network, header, response)).collect::<Result<Vec<_>, _>>()
     })?;
     let fetched: Vec<_> = headers.into_iter().zip(fetched).collect();
-    keep_bodies(blocks.keeper, &fetched);
+    store_bodies(blocks.cache, &fetched);
     fetched.into_iter().for_each(|(header, body)| state.add_body(blocks.in_use, &header, body));
     Ok(())
 }
@@ -153,8 +153,8 @@ fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u
         headers.into_iter().filter_map(body).collect::<Vec<_>>()
     };
     without_receipts.retain(|(body, header)| {
-        let kept = kept_receipts(blocks.keeper, header, body, network);
-        kept.map(|block| state.add_contents(blocks.in_use, header.number, Arc::new(block))).is_none()
+        let cached = cached_receipts(blocks.cache, header, body, network);
+        cached.map(|block| state.add_contents(blocks.in_use, header.number, Arc::new(block))).is_none()
     });
     let of_receipt =
         |hash: &B256| UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
@@ -171,7 +171,7 @@ fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u
     })?;
     let headers = without_receipts.into_iter().map(|(_, header)| header);
     let fetched: Vec<_> = headers.zip(fetched.into_iter().map(Arc::new)).collect();
-    keep_receipts(blocks.keeper, &fetched);
+    store_receipts(blocks.cache, &fetched);
     for (header, block) in fetched {
         state.add_contents(blocks.in_use, header.number, block);
     }
@@ -199,8 +199,8 @@ fn stored(
 fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetched<()> {
     let state = blocks.state;
     let Some(header) = state.parts().headers.get(&number).cloned() else { return Ok(()) };
-    if let Some(kept) = kept_uncles(blocks.keeper, &header, state.network()) {
-        state.parts().uncles.insert(number, Arc::new(kept));
+    if let Some(cached) = cached_uncles(blocks.cache, &header, state.network()) {
+        state.parts().uncles.insert(number, Arc::new(cached));
         return Ok(());
     }
     let count = match header.uncles_hash == EMPTY_UNCLES_HASH {
@@ -224,7 +224,7 @@ fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetche
         VerifiedUncles::check(&header, uncles).map_err(|error| refuted(name, &what, error))
     })?;
     if count > 0 {
-        keep_uncles(blocks.keeper, &header, &found);
+        store_uncles(blocks.cache, &header, &found);
     }
     state.parts().uncles.insert(number, Arc::new(found));
     Ok(())
@@ -234,8 +234,8 @@ fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetche
 fn location(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetched<()> {
     let state = blocks.state;
     // A height that the host has stored may be wrong, so it is used only if the headers down to it are linked already.
-    let kept = stored_block_number(blocks.keeper, &hash);
-    if let Some(number) = kept.filter(|number| state.parts().headers.contains_key(number))
+    let cached = cached_block_number(blocks.cache, &hash);
+    if let Some(number) = cached.filter(|number| state.parts().headers.contains_key(number))
         && let Some(location) = location_in(exchanges, blocks, number, &hash)?
     {
         state.parts().add_location(hash, Some(location));

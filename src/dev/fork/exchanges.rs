@@ -66,9 +66,9 @@ impl Exchanges {
         self.used = 0;
     }
 
-    /// The number of stored exchanges. When [`Stop::Ask`] is returned, those of completed parts are dropped already.
+    /// The number of answered exchanges that are stored. When [`Stop::Ask`] is returned, those of completed parts are dropped already.
     #[must_use]
-    pub const fn held(&self) -> usize {
+    pub const fn answered(&self) -> usize {
         self.done.len()
     }
 

@@ -13,31 +13,31 @@
 //! | `search` | the search for the block on which a fork begins |
 //! | `rounds` | rounds of one message: limits, and the fetches between its runs |
 //! | `values`, `headers`, `blocks` | fetches of state, of headers, and of transactions, receipts and uncles |
-//! | `kept` | data that the host stores for later runs of the program |
+//! | `cache` | data that the host stores for later runs of the program |
 //! | `error` | the errors of a fork |
 //! | `growing_map` | a map that only grows |
 
 mod blocks;
+mod cache;
 mod error;
 mod exchanges;
 mod growing_map;
 mod headers;
-mod kept;
 mod missing;
 mod rounds;
 mod search;
 mod state;
 mod values;
 
+pub use cache::{Entry, ForkCache, HostCache};
 pub use error::ForkError;
 pub use exchanges::{Exchanges, Fetched, Stop};
 pub use headers::{is_replaced, trusted_block};
-pub use kept::{Entry, ForkKeeper, Keeper};
 pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
 pub use rounds::{RESET_SECONDS, Rounds};
 pub use search::{ForkBlock, MOST_FOR_REMASC, Search};
 pub use state::ForkState;
-pub use values::Learned;
+pub use values::FetchedState;
 
 /// Limit of the time of one message in seconds, the same as for messages of a light client.
 pub const RUN_SECONDS: u64 = 60;

@@ -4,9 +4,9 @@
 use alloc::collections::BTreeSet;
 
 use super::blocks::{Blocks, fetch_blocks};
+use super::cache::HostCache;
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched};
-use super::kept::Keeper;
 use super::missing::{Wanted, in_parts};
 use super::state::ForkState;
 use super::values::fetch_values;
@@ -66,17 +66,17 @@ impl Rounds {
         exchanges: &mut Exchanges,
         state: &ForkState,
         wanted: &mut Wanted,
-        keeper: Keeper<'_>,
+        cache: HostCache<'_>,
     ) -> Fetched<()> {
         let begun = exchanges.used();
         in_parts(&mut wanted.values, VALUES_AT_ONCE, |part| {
-            let learned = fetch_values(exchanges, state, part)?;
+            let fetched = fetch_values(exchanges, state, part)?;
             exchanges.forget(begun);
-            if let Some(keeper) = keeper {
-                keeper.keep_values(&learned);
+            if let Some(cache) = cache {
+                cache.store_values(&fetched);
             }
             Fetched::Ok(())
         })?;
-        fetch_blocks(exchanges, &Blocks { state, in_use: &self.contents, keeper }, wanted)
+        fetch_blocks(exchanges, &Blocks { state, in_use: &self.contents, cache }, wanted)
     }
 }

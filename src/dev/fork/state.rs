@@ -32,8 +32,8 @@ const MOST_LOOKUPS: usize = 100_000;
 pub struct ForkState {
     pub(super) block: VerifiedHeader,
     pub(super) network: Arc<Network>,
-    /// See [`ForkBase::first_rewarded`].
-    pub(super) first_rewarded: u64,
+    /// See [`ForkBase::first_rewarded_block`].
+    pub(super) first_rewarded_block: u64,
     /// Values by trie key; `None` is a key that has no value.
     pub(super) values: GrowingMap<Option<Bytes>>,
     parts: Mutex<Parts>,
@@ -89,9 +89,9 @@ impl ForkState {
         if !network.active(Rule::Rskip126, block.number) {
             return Err(ForkError::TooOld { number: block.number });
         }
-        let first_rewarded = block.number.saturating_add(1);
+        let first_rewarded_block = block.number.saturating_add(1);
         let (values, parts) = (GrowingMap::default(), Mutex::default());
-        let state = Self { block, network, first_rewarded, values, parts, notes };
+        let state = Self { block, network, first_rewarded_block, values, parts, notes };
         state.add_header(state.block.clone());
         // Each block since block 1 ends with a transaction of REMASC, whose sender's nonce therefore equals the block's number.
         let counter = Account { nonce: state.block.number, ..Account::default() };
@@ -186,7 +186,7 @@ impl ForkState {
         let parts = self.parts.get_mut();
         let plain = parts.headers.iter().rev().take_while(|(_, header)| header.uncle_count == 0);
         let lowest = plain.last().map_or(u64::MAX, |(number, _)| *number);
-        self.first_rewarded = lowest.clamp(1, self.block.number.saturating_add(1));
+        self.first_rewarded_block = lowest.clamp(1, self.block.number.saturating_add(1));
     }
 }
 
@@ -309,7 +309,7 @@ impl ForkBase for ForkState {
         }
     }
 
-    fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>> {
+    fn other_start(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>> {
         let wanted = (url.map(str::to_owned), number);
         let parts = self.parts();
         if let Some((_, known)) = parts.others.iter().find(|(known, _)| *known == wanted) {
@@ -319,8 +319,8 @@ impl ForkBase for ForkState {
         None
     }
 
-    fn first_rewarded(&self) -> u64 {
-        self.first_rewarded
+    fn first_rewarded_block(&self) -> u64 {
+        self.first_rewarded_block
     }
 }
 

@@ -41,9 +41,9 @@ struct Keys {
     slots: BTreeSet<U256>,
 }
 
-/// The values that one fetch has got, which a host may store ([`super::ForkKeeper`]).
+/// The values that one fetch has got, which a host may store ([`super::ForkCache`]).
 #[derive(Debug, Default)]
-pub struct Learned {
+pub struct FetchedState {
     /// Proven trie nodes and long values by their keccak-256.
     pub nodes: Vec<(B256, Bytes)>,
     /// Values by trie key that upstreams state without proof; `None` for a key without a value.
@@ -55,7 +55,7 @@ pub(super) fn fetch_values(
     exchanges: &mut Exchanges,
     state: &ForkState,
     wanted: &BTreeSet<Vec<u8>>,
-) -> Fetched<Learned> {
+) -> Fetched<FetchedState> {
     let mut accounts = WantedAccounts::new();
     for key in wanted {
         let address = match fact_of(key) {
@@ -70,7 +70,7 @@ pub(super) fn fetch_values(
         accounts.entry(address).or_default().keys.insert(key.clone());
     }
     if accounts.is_empty() {
-        return Ok(Learned::default());
+        return Ok(FetchedState::default());
     }
     if state.parts().nodes.0.len() > MOST_NODES || state.values.len() > MOST_VALUES {
         return Err(ForkError::TooMuch(MOST_NODES).into());
@@ -199,9 +199,9 @@ impl GivenAccount {
 }
 
 /// Fetches values with their proofs from one upstream after the other, until all are proven.
-fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccounts) -> Fetched<Learned> {
+fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccounts) -> Fetched<FetchedState> {
     let block = BlockRef { number: state.block.number, hash: state.block.hash() };
-    let (mut learned, mut failure) = (Learned::default(), None);
+    let (mut fetched, mut failure) = (FetchedState::default(), None);
     let forms = BlockForms::of(&block);
     for (upstream, name) in exchanges.names().iter().enumerate() {
         for form in &forms {
@@ -222,7 +222,7 @@ fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccoun
                 let fault = given.fault.clone().or_else(|| nodes.as_ref().err().cloned());
                 let nodes = nodes.unwrap_or_default();
                 state.parts().nodes.0.extend(nodes.iter().cloned());
-                learned.nodes.extend(nodes);
+                fetched.nodes.extend(nodes);
                 let Some(keys) = wanted.get_mut(address) else { continue };
                 keys.keys.retain(|key| state.proven(key).is_err());
                 if !keys.keys.is_empty() {
@@ -231,7 +231,7 @@ fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccoun
             }
             wanted.retain(|_, keys| !keys.keys.is_empty());
             if wanted.is_empty() {
-                return Ok(learned);
+                return Ok(fetched);
             }
         }
     }
@@ -252,7 +252,9 @@ fn proof_error(
         }
         // A request that got no response says nothing about the state of the upstream.
         Some(
-            error @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. } | RequestFailure::NoRoom),
+            error @ (RequestFailure::Transport(_)
+            | RequestFailure::Busy { .. }
+            | RequestFailure::BudgetUsedUp),
         ) => {
             let what = format!("proof of account {address} at {block}");
             ForkError::Unanswered { name: name.to_owned(), what, reason: error.to_string() }
@@ -274,7 +276,7 @@ fn unproven(
     state: &ForkState,
     wanted: WantedAccounts,
     needed: usize,
-) -> Fetched<Learned> {
+) -> Fetched<FetchedState> {
     // The different statements about each account, with the number of upstreams that made each.
     let mut statements: BTreeMap<Address, Vec<(KeyValues, usize)>> = BTreeMap::new();
     let (mut open, mut failure) = (wanted, None);
@@ -310,7 +312,7 @@ fn unproven(
     for (key, value) in &values {
         state.add_value(key, value.clone());
     }
-    Ok(Learned { nodes: Vec::new(), values })
+    Ok(FetchedState { nodes: Vec::new(), values })
 }
 
 /// The values of accounts from one upstream, or the errors, for each account.

@@ -8,7 +8,7 @@ use super::{
     spec::{FilterChanges, FilterSpec},
 };
 use crate::{
-    engine::{logs::RangeStop, need::ViewResult, view::View},
+    engine::{logs::RangeStop, stop::ViewResult, view::View},
     types::Asker,
 };
 
@@ -20,7 +20,7 @@ pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FilterOwner {
-    /// The asker. Limits on filters count per caller ([`Asker::number`]) and per page of a caller ([`Asker::quota_owner`]).
+    /// The asker. Limits on filters count per caller ([`Asker::number`]) and per page of a caller ([`Asker::counts_as`]).
     /// The filters of an isolated asker ([`Asker::is_isolated`]) do not exist for other askers, and
     /// theirs do not exist for it.
     pub asker: Asker,

@@ -13,7 +13,7 @@ use crate::engine::{
     block_id::newest_answerable_height,
     log_filter::LogFilter,
     logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
-    need::ViewResult,
+    stop::ViewResult,
     view::View,
 };
 #[cfg(feature = "local")]

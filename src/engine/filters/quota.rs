@@ -62,12 +62,12 @@ pub(super) fn make_room(
     count: usize,
     bytes: usize,
 ) -> Result<(), FilterLimit> {
-    let (asker, new) = (asker.quota_owner(), FilterUsage { count, bytes });
+    let (asker, new) = (asker.counts_as(), FilterUsage { count, bytes });
     loop {
         let mut sums = BTreeMap::<Asker, FilterUsage>::new();
         for one in &*installed {
             let sum = FilterUsage { count: 1, bytes: one.bytes };
-            sums.entry(one.asker.quota_owner()).or_default().add(sum);
+            sums.entry(one.asker.counts_as()).or_default().add(sum);
         }
         if count > 0 {
             sums.entry(asker).or_default().add(new);
@@ -76,7 +76,7 @@ pub(super) fn make_room(
         if count > 0 && loser == asker {
             return Err(limit);
         }
-        let own = installed.iter().enumerate().filter(|(_, one)| one.asker.quota_owner() == loser);
+        let own = installed.iter().enumerate().filter(|(_, one)| one.asker.counts_as() == loser);
         // The one that was polled longest ago is dropped.
         let Some((index, _)) = own.min_by_key(|(_, one)| one.polled) else { return Err(limit) };
         installed.remove(index);

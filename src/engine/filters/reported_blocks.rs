@@ -8,17 +8,17 @@ use crate::{
         block_id::newest_answerable_height,
         chain::Chain,
         logs::{FoundLog, RangeStop},
-        need::{Stop, ViewResult},
+        stop::{Stop, ViewResult},
     },
     types::BlockRef,
 };
 
 /// Number of reported blocks that a filter remembers. After a deeper reorganisation, the logs of older blocks are not reported
 /// as removed.
-pub const TRAIL: usize = 256;
+pub const MAX_REPORTED_BLOCKS: usize = 256;
 /// Number of reported logs that a filter remembers, so that they can be reported as removed even if the host no longer has
 /// their blocks: about a megabyte, if the logs have little data.
-pub const MAX_TOLD_LOGS: usize = 4_096;
+pub const MAX_REPORTED_LOGS: usize = 4_096;
 /// Approximate bytes of a remembered log without its data.
 const LOG_BYTES: usize = 256;
 
@@ -52,7 +52,7 @@ impl ReportedBlocks {
     pub(super) fn new(view: &dyn Chain) -> ViewResult<Self> {
         let head = newest_answerable_height(view)?;
         let mut reported = Self::default();
-        reported.extend(&headers(view, head.saturating_sub(TRAIL as u64), head)?);
+        reported.extend(&headers(view, head.saturating_sub(MAX_REPORTED_BLOCKS as u64), head)?);
         Ok(reported)
     }
 
@@ -113,14 +113,14 @@ impl ReportedBlocks {
     fn replace(&mut self, stayed: usize, new: &[BlockHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
         let removed = self.0.split_off(stayed).into_iter().flat_map(|reported| reported.logs).collect();
         self.extend(new);
-        self.0.drain(..self.0.len().saturating_sub(TRAIL));
+        self.0.drain(..self.0.len().saturating_sub(MAX_REPORTED_BLOCKS));
         let mut count = 0_usize;
         for reported in self.0.iter_mut().rev() {
             // The first poll may report logs of blocks that count as reported already.
             reported.logs.extend(logs.iter().filter(|log| log.block == reported.block).cloned());
             count = count.saturating_add(reported.logs.len());
             // The logs of the newest blocks are remembered.
-            if count > MAX_TOLD_LOGS {
+            if count > MAX_REPORTED_LOGS {
                 reported.logs.clear();
             }
         }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     engine::{
         logs::{FoundLog, RangeStop},
-        need::ViewResult,
+        stop::ViewResult,
         view::View,
     },
     types::Asker,
@@ -49,7 +49,7 @@ impl Filters {
 
     /// Sets the owner whose messages are answered from now on: it owns the filters that are installed, and finds only filters that
     /// it may poll.
-    pub fn ask_as(&mut self, owner: FilterOwner) {
+    pub fn set_owner(&mut self, owner: FilterOwner) {
         self.owner = owner;
     }
 

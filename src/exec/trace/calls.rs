@@ -74,7 +74,7 @@ pub struct TracedLog {
     /// Index of the entry that wrote the log. A native contract's log belongs to its caller.
     pub node: usize,
     /// Number of entries that had started before the log.
-    pub entries: usize,
+    pub entries_before: usize,
     /// The log.
     pub log: Log,
 }
@@ -88,7 +88,7 @@ impl CallTrace {
     }
 
     /// Whether the entry or one of its ancestors failed.
-    pub(crate) fn undone(&self, index: usize) -> bool {
+    pub(crate) fn is_undone(&self, index: usize) -> bool {
         let mut next = Some(index);
         while let Some(node) = next.and_then(|index| self.nodes.get(index)) {
             if node.failed() {
@@ -169,7 +169,7 @@ impl CallTracer {
             complete_root(root, executed);
         }
         let logs = core::mem::take(&mut trace.logs);
-        trace.logs = logs.into_iter().filter(|log| !trace.undone(log.node)).collect();
+        trace.logs = logs.into_iter().filter(|log| !trace.is_undone(log.node)).collect();
         trace
     }
 }
@@ -211,7 +211,7 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
     // entry, which has the same index 0.
     for log in trace.logs.iter_mut().filter(|_| !trace.nodes.is_empty()) {
         log.node = log.node.saturating_add(1);
-        log.entries = log.entries.saturating_add(1);
+        log.entries_before = log.entries_before.saturating_add(1);
     }
     trace.nodes.insert(0, TraceNode { parent: None, action: TraceAction::Frame(start), close: None });
     trace
@@ -287,8 +287,8 @@ impl Inspector for CallTracer {
         }
         let index = self.log_owner();
         if self.budget.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
-            let entries = self.trace.nodes.len();
-            self.trace.logs.push(TracedLog { node: index, entries, log: log.clone() });
+            let entries_before = self.trace.nodes.len();
+            self.trace.logs.push(TracedLog { node: index, entries_before, log: log.clone() });
         }
     }
 }

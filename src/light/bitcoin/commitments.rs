@@ -182,7 +182,7 @@ impl Commitments {
     /// For each of the Bitcoin blocks up to `top` that commit to the chain, the number of the highest Rootstock block that it
     /// supports; the lowest number first.
     #[must_use]
-    pub fn behind(&self, bitcoin: &BitcoinChain, top: u32) -> Vec<u64> {
+    pub fn supported_blocks(&self, bitcoin: &BitcoinChain, top: u32) -> Vec<u64> {
         let mut supported = Vec::new();
         self.heights(bitcoin, top, 0).into_values().for_each(|number| insert_sorted(&mut supported, number));
         supported
@@ -256,9 +256,9 @@ mod tests {
             (hash(LOWEST + 99), 30),
         ];
         let commitments = with(&found);
-        let behind = commitments.behind(&chain, LOWEST + 60);
-        assert_eq!(behind, [7, 18, 20]);
-        for (number, least) in behind.into_iter().zip([3, 2, 1]) {
+        let supported = commitments.supported_blocks(&chain, LOWEST + 60);
+        assert_eq!(supported, [7, 18, 20]);
+        for (number, least) in supported.into_iter().zip([3, 2, 1]) {
             let above = |number| commitments.heights(&chain, LOWEST + 60, number).len();
             assert!(above(number) >= least && above(number + 1) < least, "{least}");
         }

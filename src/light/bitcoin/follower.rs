@@ -49,8 +49,8 @@ pub struct BitcoinFollower {
     /// The newest report, with its basis and its time in seconds since 1970.
     report: Option<(ReportBasis, u64, BitcoinReport)>,
     /// For each Bitcoin block that commits to the chain, as of the report, the highest Rootstock block that it supports
-    /// ([`Commitments::behind`](super::Commitments::behind)); lowest first.
-    behind: Vec<u64>,
+    /// ([`Commitments::supported_blocks`](super::Commitments::supported_blocks)); lowest first.
+    supported_blocks: Vec<u64>,
 }
 
 impl BitcoinFollower {
@@ -71,8 +71,8 @@ impl BitcoinFollower {
         seen.begin(&chain);
         let mut judge = BitcoinJudge::new(NOT_BEGUN);
         *judge.dated_mut().seen_mut() = seen;
-        let (coinbases, behind) = (Coinbases::default(), Vec::new());
-        Self { chain, coinbases, judge, changes: 0, report: None, behind }
+        let (coinbases, supported_blocks) = (Coinbases::default(), Vec::new());
+        Self { chain, coinbases, judge, changes: 0, report: None, supported_blocks }
     }
 
     /// Restores a follower from the bytes that [`Self::stored`] returned, and verifies them ([`BitcoinChain::restore`]). A stored
@@ -105,10 +105,10 @@ impl BitcoinFollower {
         self.judge.dated().seen().with_look(&self.chain).removed(self.chain.tip().height)
     }
 
-    /// The same follower, whose chain keeps so many headers ([`BitcoinChain::holding`]).
+    /// The same follower, whose chain keeps so many headers ([`BitcoinChain::keeping`]).
     #[must_use]
-    pub fn holding(self, headers: u32) -> Self {
-        Self { chain: self.chain.holding(headers), ..self }
+    pub fn keeping(self, headers: u32) -> Self {
+        Self { chain: self.chain.keeping(headers), ..self }
     }
 
     /// Remembers which Bitcoin blocks another follower has seen, whose chain is not used. A chain that is fetched later is compared
@@ -267,7 +267,8 @@ impl BitcoinFollower {
         judge.follow(view, &self.chain);
         let report = judge.report(view, &self.chain, &self.coinbases, now);
         // The newest block has no block on top and does not count.
-        self.behind = judge.commitments().behind(&self.chain, report.dated.tip.saturating_sub(1));
+        self.supported_blocks =
+            judge.commitments().supported_blocks(&self.chain, report.dated.tip.saturating_sub(1));
         self.report = Some((self.basis(view), now, report));
     }
 
@@ -312,12 +313,12 @@ impl BitcoinFollower {
         (tip.height > self.chain.start().height).then_some(tip)
     }
 
-    /// The highest Rootstock block that has at least `least` Bitcoin blocks behind it, as of the newest report. A Bitcoin
-    /// block is behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on
-    /// top. `None` if no Rootstock block has so many, or if `least` is 0.
+    /// The highest Rootstock block that at least `least` Bitcoin blocks support, as of the newest report. A Bitcoin block
+    /// supports a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on top.
+    /// `None` if no Rootstock block has so many, or if `least` is 0.
     #[must_use]
-    pub fn newest_behind(&self, least: u32) -> Option<u64> {
-        self.behind.get(self.behind.len().checked_sub(least as usize)?).copied()
+    pub fn newest_supported(&self, least: u32) -> Option<u64> {
+        self.supported_blocks.get(self.supported_blocks.len().checked_sub(least as usize)?).copied()
     }
 
     /// The Bitcoin blocks that commit to a canonical Rootstock block or to one above it, as of the newest report; `now` is in

@@ -187,7 +187,7 @@ impl UpstreamExchange<'_> {
         // Two causes are not the upstream's fault: this program does not know the rules of a newer header, or the host had no memory
         // for the response.
         let is_too_new = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
-        let is_unread = matches!(fault.cause, SyncCause::Call(RequestFailure::NoRoom));
+        let is_unread = matches!(fault.cause, SyncCause::Call(RequestFailure::BudgetUsedUp));
         if !is_too_new && !is_unread {
             let params = format!(r#"["{:#x}",false]"#, fault.number);
             let request = UpstreamRequest::new("eth_getBlockByNumber", params);
@@ -226,7 +226,7 @@ impl UpstreamExchange<'_> {
         for peer in self.all_mut() {
             let Phase::Resting(until, fault) = &mut peer.phase else { continue };
             if let SyncCause::Call(
-                RequestFailure::Busy { .. } | RequestFailure::Transport(_) | RequestFailure::NoRoom,
+                RequestFailure::Busy { .. } | RequestFailure::Transport(_) | RequestFailure::BudgetUsedUp,
             ) = fault.cause
             {
                 *until = (*until).min(now.plus(requested_pause(&fault.cause).max(LONGEST_COMMON_REST)));

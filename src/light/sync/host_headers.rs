@@ -17,7 +17,7 @@ impl HeaderSync {
     ///
     /// # Errors
     /// The first header that the chain refuses; those before it stay. If its parent is unknown, the upstreams have to show it.
-    pub fn take(&mut self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
+    pub fn take_headers(&mut self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
         self.now = now;
         if !self.followed.synced_once {
             return None;

@@ -48,7 +48,7 @@ impl HeaderSync {
     }
 
     /// Whether the head was reached and no uncles are pending: total difficulties are then as exact as they can be.
-    pub fn is_settled(&self) -> bool {
+    pub fn uncles_complete(&self) -> bool {
         self.followed.synced_once && self.followed.backlog.is_empty()
     }
 

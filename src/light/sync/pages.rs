@@ -10,7 +10,7 @@
 //! checkpoint. Answers therefore depend on the work at the top. At the start the newest pages are read. Their headers must link by
 //! hash and follow all header rules, the newest [`REPROVEN`] must show their proofs of work, and the work floor judges them
 //! by the work that the checkpoint promises. Everything else is proven in the background, from the top down
-//! ([`HeaderSync::prove_kept`](super::HeaderSync::prove_kept)): the rest of these headers, then stretch by stretch those
+//! ([`HeaderSync::prove_restored`](super::HeaderSync::prove_restored)): the rest of these headers, then stretch by stretch those
 //! below, until the checkpoint is reached. The work of a header does not count until its proof is checked. If
 //! any check fails, all stored headers are dropped.
 

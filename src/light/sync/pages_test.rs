@@ -61,7 +61,7 @@ fn give(sync: &mut HeaderSync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
     while let Some(index) = restoring.page() {
         sync.restore_page(&mut restoring, &pages[index as usize]).map_err(|_| index)?;
     }
-    Ok(sync.restored(restoring).unwrap())
+    Ok(sync.finish_restore(restoring).unwrap())
 }
 
 /// If pages are taken back one by one, those before a damaged one are used, and the headers after them are exported
@@ -85,7 +85,7 @@ fn pages_before_a_damaged_one_are_used() {
     assert!(!again.followed.backlog.is_empty(), "the third block's uncles are still requested");
     again.followed.synced_once = true;
     assert!(again.export().is_empty());
-    again.keep_again(damaged as u64 - 1);
+    again.store_again(damaged as u64 - 1);
     assert_eq!(again.export().iter().map(|page| page.index).collect::<Vec<_>>(), [damaged as u64 - 1]);
 }
 
@@ -108,7 +108,7 @@ fn pages_without_the_checkpoint_are_refused() {
     let mut halfway = HeaderSync::new(network.clone(), checkpoint);
     let restoring = halfway.restoring(pages.len() as u64);
     assert_eq!(
-        halfway.restored(restoring),
+        halfway.finish_restore(restoring),
         Err(HeaderStoreFault::Gap(START)),
         "before all pages were passed in"
     );

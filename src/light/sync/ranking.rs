@@ -43,7 +43,7 @@ pub struct UpstreamState {
     /// The name of the present source, if sources replace each other ([`HeaderSync::replace`]).
     pub name: Option<String>,
     /// How many sources have been this upstream before the present one.
-    pub turn: u64,
+    pub source_generation: u64,
     /// The height that the upstream announced last.
     pub announced: Option<u64>,
     /// If the upstream rests: for how many milliseconds more, and why.
@@ -85,7 +85,9 @@ impl Capabilities {
             }
             // "There is none" is not a fault if nothing shows that the fact exists. A request that was not sent and a
             // response that was not read say nothing.
-            Err(Cause::Denied | Cause::Call(RequestFailure::Unasked(_) | RequestFailure::NoRoom)) => None,
+            Err(Cause::Denied | Cause::Call(RequestFailure::NotSent(_) | RequestFailure::BudgetUsedUp)) => {
+                None
+            }
             Err(Cause::NoAbsence(_)) => {
                 self.absence = Some(false);
                 None
@@ -157,7 +159,7 @@ impl HeaderSync {
     pub fn upstreams(&self) -> Vec<UpstreamState> {
         let state = |peer: &SyncPeer| UpstreamState {
             name: peer.source.name.clone(),
-            turn: peer.source.generation,
+            source_generation: peer.source.generation,
             announced: peer.source.announced,
             resting: match &peer.phase {
                 Phase::Resting(until, fault) => Some((until.saturating_sub(self.now.millis), fault.clone())),
@@ -190,7 +192,7 @@ impl HeaderSync {
     }
 
     /// Takes over the outcomes of requests of a session. `generations` are those of the sources when the session began
-    /// ([`UpstreamState::turn`]): observations of a source that has been replaced since are dropped.
+    /// ([`UpstreamState::source_generation`]): observations of a source that has been replaced since are dropped.
     pub fn observe_since(
         &mut self,
         generations: &[u64],

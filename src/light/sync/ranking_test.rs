@@ -244,7 +244,7 @@ fn only_responses_that_no_honest_upstream_gives_are_lies() {
 #[test]
 fn what_callers_ask_for_lengthens_no_pause_of_synchronization() {
     let (mut one, mut other) = (sync(1), sync(1));
-    for cause in [Cause::Withheld, Cause::Call(RequestFailure::NotHeld("nothing".into()))] {
+    for cause in [Cause::Withheld, Cause::Call(RequestFailure::NotAvailable("nothing".into()))] {
         (0..200).for_each(|_| observe(&mut one, "eth_getProof", Err(cause.clone())));
     }
     assert_eq!(one.peers[0].source.record.in_row, 0);
@@ -254,7 +254,7 @@ fn what_callers_ask_for_lengthens_no_pause_of_synchronization() {
 #[test]
 fn a_request_that_was_not_sent_is_no_fault() {
     let mut one = sync(1);
-    observe(&mut one, "eth_getProof", Err(Cause::Call(RequestFailure::Unasked("not now".into()))));
+    observe(&mut one, "eth_getProof", Err(Cause::Call(RequestFailure::NotSent("not now".into()))));
     assert_eq!((one.peers[0].source.record.demerits, one.peers[0].source.record.evidence.len()), (0, 0));
 }
 
@@ -505,9 +505,9 @@ fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
 #[test]
 fn total_difficulties_are_not_settled_before_the_head_is_reached() {
     let mut one = sync(1);
-    assert!(!one.is_settled());
+    assert!(!one.uncles_complete());
     one.followed.synced_once = true;
-    assert!(one.is_settled());
+    assert!(one.uncles_complete());
     assert_eq!(sync(0).upstreams().len(), 1, "there is always at least one upstream");
 }
 

@@ -22,7 +22,7 @@ const BITCOIN_WORTH_WRITING: u32 = 18;
 
 impl HeaderSync {
     /// Counts the pages from the index `page` on, and Bitcoin's chain, as changed, because the host could not store them.
-    pub fn keep_again(&mut self, page: u64) {
+    pub fn store_again(&mut self, page: u64) {
         self.store.bitcoin.tip = B256::ZERO;
         self.followed.touch(self.first_stored().saturating_add(page.saturating_mul(PAGE_HEADERS)));
     }
@@ -106,7 +106,7 @@ impl HeaderSync {
                 break Err(fault);
             }
         };
-        let outcome = read_all.and_then(|()| self.restored(restoring));
+        let outcome = read_all.and_then(|()| self.finish_restore(restoring));
         if outcome.is_err() {
             self.forget();
         }
@@ -114,7 +114,7 @@ impl HeaderSync {
     }
 
     /// Begins to restore `pages` stored pages. The host passes each page that [`Restoring::page`] names to
-    /// [`Self::restore_page`], until no page is named, and then calls [`Self::restored`].
+    /// [`Self::restore_page`], until no page is named, and then calls [`Self::finish_restore`].
     pub fn restoring(&self, pages: u64) -> Restoring {
         if !self.is_by_window() {
             return Restoring::newest(&self.followed.checkpoint, pages);
@@ -140,7 +140,7 @@ impl HeaderSync {
     ///
     /// # Errors
     /// A proof of work does not hold, or a page is missing.
-    pub fn restored(&mut self, restoring: Restoring) -> Result<Option<u64>, HeaderStoreFault> {
+    pub fn finish_restore(&mut self, restoring: Restoring) -> Result<Option<u64>, HeaderStoreFault> {
         if restoring.is_empty() {
             return Ok(None);
         }
@@ -157,7 +157,7 @@ impl HeaderSync {
     ///
     /// # Errors
     /// The stored headers are invalid. All of them are dropped, and the machine starts again from the checkpoint.
-    pub fn prove_kept(&mut self, read: ReadPage<'_>) -> Result<bool, HeaderStoreFault> {
+    pub fn prove_restored(&mut self, read: ReadPage<'_>) -> Result<bool, HeaderStoreFault> {
         let outcome = self.store.prove_some(&mut self.followed, read);
         match &outcome {
             Ok(_) => self.followed.judge_work(),
@@ -169,7 +169,7 @@ impl HeaderSync {
         outcome
     }
 
-    /// The index of the page that [`Self::prove_kept`] reads next.
+    /// The index of the page that [`Self::prove_restored`] reads next.
     pub fn wanted_page(&self) -> Option<u64> {
         self.store.wanted_page(&self.followed)
     }

@@ -207,7 +207,7 @@ impl Restoring {
         };
         let mut chain = match checkpoint {
             Some(checkpoint) => HeaderChain::from_checkpoint(network, &checkpoint, header)?,
-            None => HeaderChain::from_kept(network, header),
+            None => HeaderChain::from_restored(network, header),
         };
         let below = core::mem::take(&mut self.below).into_iter().rev();
         let mut uncles_of_blocks = alloc::vec![(hash, uncles)];
@@ -239,7 +239,7 @@ impl RestoreState {
         let (base, head) = (view.base().clone(), view.head().number);
         if stretch.window.is_some() {
             // No block below is trusted, so older headers need no proof: no work below the base counts, and there is no total difficulty.
-            chain.base_proven(U256::ZERO, None);
+            chain.record_proven_base(U256::ZERO, None);
             followed.checkpoint = Checkpoint { number: base.number, hash: base.hash, total_difficulty: None };
             followed.backfill.start(base.number, options.backfill);
             self.on_probation = true;
@@ -309,11 +309,11 @@ impl RestoreState {
         let (work, uncles) = view.whole_work().unwrap_or_default();
         proof.work = proof.work.saturating_add(work);
         proof.uncles = proof.uncles.zip(uncles).map(|(above, below)| above.saturating_add(below));
-        chain.know_below(view);
+        chain.record_hashes_below(view);
         if first == 0 {
             let uncles = proof.uncles.zip(view.base().total_difficulty);
             let total = uncles.map(|(uncles, start)| start.saturating_add(proof.work).saturating_add(uncles));
-            chain.base_proven(proof.work, total);
+            chain.record_proven_base(proof.work, total);
             return Ok(());
         }
         let base = view.base();

@@ -159,7 +159,7 @@ fn the_chain_is_written_once_in_three_hours() {
     server.mine(117, 3);
     assert!(is_written(&server));
     assert!(!is_written(&server));
-    client.sync.keep_again(0);
+    client.sync.store_again(0);
     let stored = client.export();
     assert_eq!(stored, Some(server.0.stored()), "the host could not store it");
 }

@@ -116,13 +116,13 @@ fn logs<'a>(trace: &'a TransactionTrace, calls: &'a CallTrace, form: CallForm) -
     let mut inner_counts = vec![0_usize; calls.nodes.len()];
     let mut started = 0;
     for (count, traced) in calls.logs.iter().enumerate() {
-        let started_since = calls.nodes.get(started..traced.entries).unwrap_or_default();
+        let started_since = calls.nodes.get(started..traced.entries_before).unwrap_or_default();
         for node in started_since.iter().filter(|node| form.shows(node)) {
             if let Some(inner_count) = node.parent.and_then(|parent| inner_counts.get_mut(parent)) {
                 *inner_count = inner_count.saturating_add(1);
             }
         }
-        started = started.max(traced.entries);
+        started = started.max(traced.entries_before);
         let Some(writer) = shown_around(calls, form, traced.node) else { continue };
         let position = inner_counts.get(writer).copied().unwrap_or_default();
         shown.entry(writer).or_default().push(CallLog {

@@ -57,8 +57,8 @@ pub(super) fn begin(
     only: Option<usize>,
 ) -> Result<ScriptTracer, Failure> {
     let policy = view.policy();
-    if policy.is_attempt {
-        // A script takes longer than an attempt may.
+    if policy.is_inline {
+        // A script takes longer than an inline run may.
         return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
     }
     let run = policy.scripts.ok_or(ParamError::TracerCode)?.begin(script).map_err(failed)?;

@@ -318,7 +318,7 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>, most: u64) -> Result<u64, 
     }
     let (chain, now) = chain_at(node)?;
     let first = chain.view().head().number.saturating_add(1);
-    let mined = chain.attempt(|chain| {
+    let mined = chain.change_atomically(|chain| {
         // As for hardhat, 0 stands for no timestamp: no block can have it.
         if let Some(timestamp) = timestamp.filter(|timestamp| !timestamp.is_zero()) {
             let parent = chain.view().head().timestamp;

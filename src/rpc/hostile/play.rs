@@ -55,7 +55,7 @@ impl Play {
     /// Checks the rest of the restored store; returns whether it is valid.
     pub(super) fn prove(&mut self, pages: &[Vec<u8>]) -> bool {
         for _ in 0..1_000 {
-            let more = self.client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()));
+            let more = self.client.prove_restored(&mut |index| Ok(pages.get(index as usize).cloned()));
             if !matches!(more, Ok(true)) {
                 return more.is_ok();
             }

@@ -315,7 +315,7 @@ fn not_undone(trace: &TransactionTrace) -> impl Iterator<Item = (usize, &TraceNo
     let calls = trace.calls.iter();
     calls.flat_map(|calls| {
         let entries = calls.nodes.iter().enumerate();
-        entries.filter(|(index, _)| !calls.undone(*index)).map(|(_, node)| (depth(trace, node), node))
+        entries.filter(|(index, _)| !calls.is_undone(*index)).map(|(_, node)| (depth(trace, node), node))
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
@@ -42,9 +42,9 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
 fn with_keys() -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys.redb");
-    let registry = Registry::open(&file).expect("a database");
+    let database = KeyDatabase::open(&file).expect("a database");
     let limited = KeyChange { per_second: Some(1), ..KeyChange::default() };
-    let (key, _) = registry.create(&limited).expect("a key");
+    let (key, _) = database.create(&limited).expect("a key");
     *PATH.lock().unwrap_or_else(PoisonError::into_inner) = key.reveal();
     *FOLDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
     format!("dev --anonymous --api-keys {}", file.display())

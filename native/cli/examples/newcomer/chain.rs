@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
 use rootlight::consensus::mining::hash_to_commit;
 use rootlight::consensus::{Checkpoint, HeaderCandidate, HeaderChain, Network};
-use rootlight::dev::BitcoinSide as _;
+use rootlight::dev::SimulatedBitcoin as _;
 use rootlight::state::Account;
 use rootlight::state::keys::account_key;
 use rootlight::trie::Trie;

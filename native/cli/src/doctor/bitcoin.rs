@@ -163,7 +163,7 @@ fn step(
 
 #[cfg(test)]
 mod tests {
-    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+    use rootlight::dev::{BitcoinBlocks, SimulatedBitcoin as _};
     use rootlight_node::bitcoin_chain::RegtestChain;
 
     use super::*;

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use rootlight_limits::sanitize::{cell, sanitize};
 use rootlight_p2p::discovery::canonical;
 use rootlight_upstream::p2p::find::{
-    BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeBook, VisitReport, addresses_of, crawl,
+    BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeList, VisitReport, addresses_of, crawl,
     visit,
 };
 use rootlight_upstream::p2p::{Identity, PeerError, Reach};
@@ -53,10 +53,10 @@ pub(super) async fn find(
         if plan.boot.is_empty() {
             return (Ok(None), Vec::new());
         }
-        let book = Arc::new(NodeBook::open(network, plan.allow_private, None));
+        let list = Arc::new(NodeList::open(network, plan.allow_private, None));
         let bind = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let (boot, state_servers) = (plan.boot.clone(), plan.state_servers.clone());
-        match Finder::roam(FinderOptions { bind, boot, state_servers }, book).await {
+        match Finder::roam(FinderOptions { bind, boot, state_servers }, list).await {
             Ok(finder) => {
                 let nodes = search(&finder, identity, until).await;
                 (Ok(Some(finder)), nodes)
@@ -194,7 +194,7 @@ fn discovered(finder: &Finder, hosts: &[ResolvedHost<'_>], started: Instant) -> 
     let silent: Vec<String> =
         hosts.iter().filter(|host| !has_answered(host)).map(|host| host.host.to_string()).collect();
     let count = hosts.len().saturating_sub(silent.len());
-    let learnt = finder.book().nodes().iter().filter(|known| !known.is_state_server()).count();
+    let learnt = finder.list().nodes().iter().filter(|known| !known.is_state_server()).count();
     let outcome = if learnt > 0 { StepOutcome::Ok } else { StepOutcome::Failed };
     let seen = format!("{count} of {} boot hosts answered; nodes that answer: {learnt}", hosts.len());
     let details = json!({ "silent": silent, "answered": answered, "nodes": learnt });

@@ -84,7 +84,8 @@ async fn says_in_time(
     words: &str,
 ) {
     let said = |error: &UpstreamError| error.to_string().contains(words);
-    let late = |error: &UpstreamError| matches!(error, UpstreamError::Silent(_) | UpstreamError::NoRoom);
+    let late =
+        |error: &UpstreamError| matches!(error, UpstreamError::Silent(_) | UpstreamError::BudgetUsedUp);
     for _ in 0..20 {
         let errors = asked(what, best, given.clone(), requests.to_vec()).await;
         assert!(errors.len() == 8 && errors.iter().all(|error| said(error) || late(error)), "{errors:?}");
@@ -132,7 +133,7 @@ async fn bodies_with_another_root_are_evidence_and_are_not_converted() {
     let is_lie = |error: &&UpstreamError| matches!(error, UpstreamError::False(_));
     let lies: Vec<_> = errors.iter().filter(is_lie).cloned().collect();
     // A body takes its room before it is hashed.
-    let others = errors.iter().filter(|error| **error == UpstreamError::NoRoom).count();
+    let others = errors.iter().filter(|error| **error == UpstreamError::BudgetUsedUp).count();
     assert_eq!((lies.len() + others) as u64, BLOCKS, "{errors:?}");
     assert!(!lies.is_empty() && says(&lies, "a list of transactions"), "{errors:?}");
 }
@@ -143,7 +144,7 @@ async fn bodies_with_the_right_root_are_converted_within_the_budget() {
     let (given, requests) = block(6_800_000, root(&body), body);
     let errors = asked("whole blocks", 200, given, requests).await;
     assert!((errors.len() as u64) < BLOCKS, "{errors:?}");
-    assert!(errors.iter().all(|error| *error == UpstreamError::NoRoom), "{errors:?}");
+    assert!(errors.iter().all(|error| *error == UpstreamError::BudgetUsedUp), "{errors:?}");
 }
 
 /// A request that holds room does not wait for more, so some blocks of each round are answered, and none waits for the others.
@@ -247,9 +248,9 @@ async fn unfinished_messages_end_for_room() -> bool {
     for _ in 0..asking.len() {
         let ended: UpstreamResult = ended_runs.recv().await.unwrap();
         // A loaded machine may end a question before the room is wanted.
-        let is_fair = matches!(ended, Err(UpstreamError::NoRoom | UpstreamError::Silent(_)));
+        let is_fair = matches!(ended, Err(UpstreamError::BudgetUsedUp | UpstreamError::Silent(_)));
         assert!(is_fair, "{ended:?}");
-        for_room |= matches!(ended, Err(UpstreamError::NoRoom));
+        for_room |= matches!(ended, Err(UpstreamError::BudgetUsedUp));
         if for_room {
             break;
         }
@@ -286,7 +287,7 @@ async fn every_other_response_at_its_largest_is_within_the_budget() {
 pub(crate) async fn another_upstream_is_read(limits: &Arc<Limits>) {
     let server = start_service(config(), Arc::new(Long)).await;
     let honest = HttpUpstream::new(&server.url("/"), within(limits)).unwrap();
-    let mut result = Err(UpstreamError::NoRoom);
+    let mut result = Err(UpstreamError::BudgetUsedUp);
     for _ in 0..240 {
         result = honest.request(vec![UpstreamRequest::new("eth_call", "[]".into())]).await.remove(0);
         if result.is_ok() {

@@ -82,7 +82,7 @@ async fn messages_over_websocket_are_not_read_while_there_is_no_room_for_them() 
     let (upstreams, sent) = upstreams(&limits, 0).await;
     let results = join_all(upstreams.iter().map(|upstream| upstream.request(call()))).await;
     for result in results.into_iter().flatten() {
-        assert_eq!(result.unwrap_err(), UpstreamError::NoRoom);
+        assert_eq!(result.unwrap_err(), UpstreamError::BudgetUsedUp);
     }
     let sent = sent.load(Ordering::SeqCst);
     assert!(sent <= UPSTREAMS * UNREAD, "{sent} bytes were read");

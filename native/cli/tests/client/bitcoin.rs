@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use rootlight::consensus::bitcoin::BitcoinHeader;
-use rootlight::consensus::mining::named_hash;
+use rootlight::consensus::mining::committed_hash;
 use rootlight::dev::{BitcoinTag, DevAccounts, DevConfig, Mining, Spacing};
 use rootlight::engine::DevNode;
 use rootlight::types::B256;
@@ -58,7 +58,7 @@ impl BitcoinFixture {
 
     /// The 32 bytes after the tag of the Bitcoin block at a height.
     fn tag(&self, height: u32) -> Option<B256> {
-        named_hash(&self.bitcoin.coinbase(height).unwrap().transaction)
+        committed_hash(&self.bitcoin.coinbase(height).unwrap().transaction)
     }
 
     fn sources(&self) -> Vec<BitcoinSource> {
@@ -88,7 +88,7 @@ async fn each_source_gives_the_bitcoin_chain_of_a_development_chain() {
         }
         assert_eq!(source.headers(24, 5).await, Ok(Vec::new()), "{source:?}");
         if !source.offers_coinbases() {
-            assert!(matches!(source.coinbases(&[1]).await, Err(UpstreamError::Unasked(_))));
+            assert!(matches!(source.coinbases(&[1]).await, Err(UpstreamError::NotSent(_))));
             continue;
         }
         let heights: Vec<u32> = (0..24).collect();

@@ -460,7 +460,7 @@ async fn remasc_pays_from_blocks_below_the_fork_as_the_network_does() {
     let node = Node::of(network().await, &[]);
     // The fees of the transfer in block 3 are distributed from block 13 on.
     let fork = open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Number(10)).await.unwrap();
-    assert_eq!(fork.base().first_rewarded(), 1);
+    assert_eq!(fork.base().first_rewarded_block(), 1);
     let chain = on(fork).await.unwrap();
     ok(&chain, "evm_mine", json!([{ "blocks": 5 }])).await;
     let remasc = json!(["0x0000000000000000000000000000000001000008", "latest"]);

@@ -43,7 +43,7 @@ impl Upstream for Moody {
         "moody"
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
+    fn head_signal(&self) -> Option<Arc<Notify>> {
         self.heads.clone()
     }
 }

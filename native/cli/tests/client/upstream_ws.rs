@@ -283,7 +283,7 @@ async fn requests_to_a_dead_upstream_fail_at_once_until_it_returns() {
 async fn a_notification_signals_a_new_block() {
     let node = FakeWsNode::with(&[Act::Announce]);
     let upstream = serve(&node).await;
-    let heads = upstream.heads().unwrap();
+    let heads = upstream.head_signal().unwrap();
     all_answered(&upstream, 1).await;
     tokio::time::timeout(Duration::from_secs(5), heads.notified()).await.unwrap();
     let more = tokio::time::timeout(Duration::from_millis(50), heads.notified()).await;

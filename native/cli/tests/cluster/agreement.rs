@@ -50,7 +50,7 @@ impl HeadDisplay for ModelHeights {
         block.number <= self.verified.get()
     }
 
-    fn served(&self) -> Option<BlockRef> {
+    fn newest_visible(&self) -> Option<BlockRef> {
         Some(block(self.pinned.get().unwrap_or(self.verified.get())))
     }
 
@@ -176,7 +176,7 @@ impl Model {
             name: format!("f{number}"),
             display: ModelHeights { verified: Cell::new(1), pinned: Cell::new(None) },
             part: Participant::default(),
-            entry: EntryRule::Held,
+            entry: EntryRule::Waiting,
             slept: Duration::ZERO,
             busy: 0,
             awaits: None,
@@ -304,8 +304,8 @@ impl Model {
         front_end.awaits = None;
         let step = front_end.part.apply_reply(&reply, sent, &front_end.display);
         front_end.entry = step.entry.unwrap_or(front_end.entry);
-        let (covers, served) = (front_end.part.covers(), front_end.display.served().unwrap().number);
-        self.note(|_| format!("f{number} obeys {step:?}, covers {covers}, serves {served}"));
+        let (covers, visible) = (front_end.part.covers(), front_end.display.newest_visible().unwrap().number);
+        self.note(|_| format!("f{number} obeys {step:?}, covers {covers}, shows {visible}"));
         if step.again {
             self.report(number);
         }
@@ -337,7 +337,7 @@ impl Model {
                 _ => Some(CallerMessage::Assured { at, floor }),
             },
             Some(CallerMessage::Entered { at, floor }) => {
-                let block = self.front_ends[at].display.served().unwrap().number;
+                let block = self.front_ends[at].display.newest_visible().unwrap().number;
                 Some(CallerMessage::Answered { at, floor, block })
             }
             Some(CallerMessage::Answered { at, floor, block }) => {
@@ -454,7 +454,7 @@ impl Model {
             }
             let shows = |front_end: &FrontEnd| {
                 let open = matches!(front_end.entry, EntryRule::Until(_));
-                open && front_end.display.served().is_some_and(|head| head.number == self.tip)
+                open && front_end.display.newest_visible().is_some_and(|head| head.number == self.tip)
             };
             if self.front_ends.iter().all(shows) {
                 return;

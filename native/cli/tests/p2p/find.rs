@@ -15,7 +15,7 @@ use rootlight_p2p::discovery::{Datagram, Endpoint, MessageId, Packet};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{NodeId, NodeKey};
 use rootlight_upstream::p2p::find::{
-    CrawlOptions, Finder, FinderOptions, NodeBook, NodeVisit, SlotOptions, crawl, read_node_file, start_slots,
+    CrawlOptions, Finder, FinderOptions, NodeList, NodeVisit, SlotOptions, crawl, read_node_file, start_slots,
 };
 use rootlight_upstream::p2p::{Identity, PeerAddress, StateNodes};
 use serde_json::{Value, json};
@@ -31,8 +31,8 @@ fn network_id() -> u64 {
     PeerNetwork::of(&Network::regtest()).unwrap().id
 }
 
-fn book(folder: Option<&Path>) -> Arc<NodeBook> {
-    Arc::new(NodeBook::open(network_id(), true, folder))
+fn list(folder: Option<&Path>) -> Arc<NodeList> {
+    Arc::new(NodeList::open(network_id(), true, folder))
 }
 
 /// A server that is found over UDP, at one port.
@@ -52,20 +52,20 @@ async fn node(chain: Arc<dyn PeerChain>, boot: Option<SocketAddr>) -> Discoverab
         let boot = boot.iter().map(|address| address.to_string().parse().unwrap()).collect();
         let options = FinderOptions { bind: server.address(), boot, state_servers: Vec::new() };
         // Another program may have the UDP port of this number.
-        let Ok(finder) = Finder::serve(&identity, options, book(None)).await else { continue };
+        let Ok(finder) = Finder::serve(&identity, options, list(None)).await else { continue };
         return DiscoverableNode { id: *identity.id(), address: server.address(), _server: server, finder };
     }
 }
 
-async fn roam(boot: &[SocketAddr], book: Arc<NodeBook>) -> Finder {
-    roam_with(boot, Vec::new(), book).await
+async fn roam(boot: &[SocketAddr], list: Arc<NodeList>) -> Finder {
+    roam_with(boot, Vec::new(), list).await
 }
 
 /// Looks for nodes, with state servers in the place of those of a network's data.
-async fn roam_with(boot: &[SocketAddr], state_servers: Vec<PeerAddress>, book: Arc<NodeBook>) -> Finder {
+async fn roam_with(boot: &[SocketAddr], state_servers: Vec<PeerAddress>, list: Arc<NodeList>) -> Finder {
     let boot = boot.iter().map(|address| address.to_string().parse().unwrap()).collect();
     let options = FinderOptions { bind: "127.0.0.1:0".parse().unwrap(), boot, state_servers };
-    Finder::roam(options, book).await.unwrap()
+    Finder::roam(options, list).await.unwrap()
 }
 
 fn light(finder: Finder, slots: usize, genesis: B256) -> LightService {
@@ -108,10 +108,10 @@ async fn a_light_client_finds_its_peers_and_keeps_them() {
     let first = node(chain.clone(), None).await;
     let second = node(chain.clone(), Some(first.address)).await;
     let third = node(chain.clone(), Some(first.address)).await;
-    until("the first node knows the others", async || first.finder.book().nodes().len() == 2).await;
+    until("the first node knows the others", async || first.finder.list().nodes().len() == 2).await;
 
     let folder = tempfile::tempdir().unwrap();
-    let known = book(Some(folder.path()));
+    let known = list(Some(folder.path()));
     let light_client = light(roam(&[first.address], known.clone()).await, 3, genesis);
     until("three different nodes are asked", async || {
         let names = upstreams(&light_client).await;
@@ -132,7 +132,7 @@ async fn a_light_client_finds_its_peers_and_keeps_them() {
 
     // The next start needs no boot host.
     until("the list is kept", async || read_node_file(folder.path(), network_id()).unwrap().len() == 3).await;
-    let again = light(roam(&[], book(Some(folder.path()))).await, 2, genesis);
+    let again = light(roam(&[], list(Some(folder.path()))).await, 2, genesis);
     until("it reaches the head by kept nodes", async || {
         ask(&again, "eth_blockNumber", json!([])).await["result"] == "0x3c"
     })
@@ -156,7 +156,7 @@ async fn a_balance_comes_from_the_state_server_that_answers_without_a_wait_for_t
     };
     let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let started = tokio::time::Instant::now();
-    let known = book(None);
+    let known = list(None);
     let finder = roam_with(&[nobody.local_addr().unwrap()], vec![dead, answers.clone()], known.clone()).await;
     let light_client = light(finder, 2, genesis.as_str().unwrap().parse().unwrap());
     let mut balance = Value::Null;
@@ -178,7 +178,7 @@ async fn a_liar_is_named_and_an_honest_node_takes_its_place() {
     let genesis = Network::regtest().genesis_hash;
     let liar = node(Arc::new(Liar(chain.clone())), None).await;
     let folder = tempfile::tempdir().unwrap();
-    let known = book(Some(folder.path()));
+    let known = list(Some(folder.path()));
     let light_client = light(roam(&[liar.address], known.clone()).await, 1, genesis);
     until("the liar is caught", async || {
         known.nodes().iter().any(|node| node.node.id == liar.id && node.caught.is_some())
@@ -206,7 +206,7 @@ async fn a_node_that_is_gone_is_replaced() {
     let genesis = Network::regtest().genesis_hash;
     let first = node(chain.clone(), None).await;
     let second = node(chain.clone(), Some(first.address)).await;
-    let known = book(None);
+    let known = list(None);
     let light_client = light(roam(&[first.address], known.clone()).await, 1, genesis);
     until("it reaches the head, and knows both", async || {
         ask(&light_client, "eth_blockNumber", json!([])).await["result"] == "0x3c" && known.nodes().len() == 2
@@ -229,8 +229,8 @@ async fn a_crawl_asks_every_node_once() {
     let Some(chain) = RecordedChain::read(500) else { return };
     let first = node(chain.clone(), None).await;
     let second = node(chain.clone(), Some(first.address)).await;
-    until("the first node knows the other", async || !first.finder.book().nodes().is_empty()).await;
-    let finder = roam(&[first.address], book(None)).await;
+    until("the first node knows the other", async || !first.finder.list().nodes().is_empty()).await;
+    let finder = roam(&[first.address], list(None)).await;
     let genesis = Network::regtest().genesis_hash;
     let identity = Arc::new(Identity::open(&Network::regtest(), genesis, None).unwrap());
     let (report, mut visits) = tokio::sync::mpsc::unbounded_channel();
@@ -262,7 +262,7 @@ async fn strangers_get_no_list_of_nodes() {
     let Some(chain) = RecordedChain::read(60) else { return };
     let first = node(chain.clone(), None).await;
     let _second = node(chain, Some(first.address)).await;
-    until("there is a node to tell of", async || !first.finder.book().nodes().is_empty()).await;
+    until("there is a node to tell of", async || !first.finder.list().nodes().is_empty()).await;
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let key = NodeKey::from_bytes(&[9; 32]).unwrap();
     let (network_id, message_id) = (Some(network_id()), MessageId::from_random([3; 16]));

@@ -11,7 +11,7 @@ use reqwest::header::CONTENT_TYPE;
 use rootlight::dev::Mining;
 use rootlight_limits::Limits;
 use rootlight_node::local::LocalOptions;
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use rootlight_server::{AdmissionRules, KeyAccess, Operations, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -33,13 +33,13 @@ struct Served {
 impl Served {
     async fn start(limits: &Arc<Limits>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-        let key = |change: KeyChange| registry.create(&change).unwrap().0.reveal();
+        let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+        let key = |change: KeyChange| database.create(&change).unwrap().0.reveal();
         let operator = key(KeyChange { operator: Some(true), ..KeyChange::default() });
         let limited = key(KeyChange { per_second: Some(1), burst: Some(1), ..KeyChange::default() });
         let mut config = config();
         config.admission =
-            AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+            AdmissionRules { keys: Some(KeyAccess::embedded(&database)), ..AdmissionRules::default() };
         config.operations =
             Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
         config.limits.body_timeout = Duration::from_millis(500);

@@ -12,7 +12,7 @@ use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::dev::Mining;
 use rootlight_node::ban_guard::protect;
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use rootlight_server::methods::Profile;
 use rootlight_server::service::Service;
 use rootlight_server::{AdmissionRules, KeyAccess, ServerConfig};
@@ -149,14 +149,14 @@ async fn without_keys_only_direct_requests_of_this_machine_may_see_bans() {
 #[tokio::test]
 async fn with_keys_only_an_operator_key_may_see_bans() {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let keys = Some(KeyAccess::embedded(&registry));
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let keys = Some(KeyAccess::embedded(&database));
     let server =
         start(|config| config.admission = AdmissionRules { keys, ..AdmissionRules::default() }).await;
     let near = SocketAddr::from(([127, 0, 0, 1], server.address.port()));
-    let (plain, _) = registry.create(&KeyChange::default()).unwrap();
+    let (plain, _) = database.create(&KeyChange::default()).unwrap();
     let (operator, record) =
-        registry.create(&KeyChange { operator: Some(true), ..KeyChange::default() }).unwrap();
+        database.create(&KeyChange { operator: Some(true), ..KeyChange::default() }).unwrap();
     let (plain, operator) = (format!("/{}", plain.reveal()), format!("/{}", operator.reveal()));
     for method in GUARDED {
         let message = call(method, json!([]));
@@ -165,7 +165,7 @@ async fn with_keys_only_an_operator_key_may_see_bans() {
     }
     // The right ends with the next request, and open WebSockets are closed.
     let (mut socket, _) = connect_async(format!("ws://{near}{operator}")).await.unwrap();
-    registry.limit(&record.id, &KeyChange { operator: Some(false), ..KeyChange::default() }).unwrap();
+    database.limit(&record.id, &KeyChange { operator: Some(false), ..KeyChange::default() }).unwrap();
     let last_message =
         tokio::time::timeout(Duration::from_secs(10), socket.next()).await.expect("told in time");
     let last_message = last_message.unwrap().unwrap().into_text().unwrap();

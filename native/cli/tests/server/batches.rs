@@ -9,7 +9,7 @@ use common::{RunningServer, client, config, dev_chain, start_service};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::dev::Mining;
 use rootlight_node::local::LocalOptions;
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use rootlight_server::{AdmissionRules, KeyAccess, ServerConfig};
 use serde_json::{Value, json};
 
@@ -61,11 +61,11 @@ async fn the_limit_of_batches_is_a_setting() {
 #[tokio::test]
 async fn each_call_of_a_long_batch_is_charged_to_the_key() {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
     let change = KeyChange { per_day: Some(1_100), ..KeyChange::default() };
-    let key = registry.create(&change).unwrap().0.reveal();
+    let key = database.create(&change).unwrap().0.reveal();
     let admission =
-        AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+        AdmissionRules { keys: Some(KeyAccess::embedded(&database)), ..AdmissionRules::default() };
     let server = dev(|config| config.admission = admission).await;
     let path = format!("/{key}");
     assert_eq!(post(&server, &path, &chain_ids(1_000)).await.0, 200);

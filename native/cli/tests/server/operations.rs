@@ -217,13 +217,13 @@ async fn metrics_count_messages_by_method_and_outcome() {
 
 #[tokio::test]
 async fn the_dashboard_uses_only_metrics_that_exist() {
-    use rootlight_server::keys::{KeyChange, Registry};
+    use rootlight_server::keys::{KeyChange, KeyDatabase};
     use rootlight_server::{AdmissionRules, KeyAccess};
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let (key, _) = registry.create(&KeyChange::default()).unwrap();
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let (key, _) = database.create(&KeyChange::default()).unwrap();
     let admission =
-        AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+        AdmissionRules { keys: Some(KeyAccess::embedded(&database)), ..AdmissionRules::default() };
     let operations = Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
     let server =
         Server::bind(ServerConfig { operations, admission, ..config() }, Arc::new(Mirror::default()))

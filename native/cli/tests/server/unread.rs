@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{RunningServer, client, config, start_service};
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use rootlight_server::{AdmissionRules, KeyAccess};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -33,8 +33,8 @@ fn long_id(method: &str, params: &Value) -> String {
 /// A server with keys that refuse for each reason, by what they refuse.
 async fn refusing() -> (RunningServer, Vec<(&'static str, String, String)>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let key = |change: KeyChange| registry.create(&change).unwrap().0.reveal();
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let key = |change: KeyChange| database.create(&change).unwrap().0.reveal();
     let other = "0x0000000000000000000000000000000001000008";
     let overridden = json!([{"to": other}, "latest", {(other): {"balance": "0x1"}}]);
     let none = json!([]);
@@ -58,7 +58,7 @@ async fn refusing() -> (RunningServer, Vec<(&'static str, String, String)>, Temp
     let mut config = config();
     config.limits.write_timeout = Duration::from_secs(2);
     config.admission =
-        AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+        AdmissionRules { keys: Some(KeyAccess::embedded(&database)), ..AdmissionRules::default() };
     let options = rootlight_node::local::LocalOptions::default();
     let service = common::dev_chain(rootlight::dev::Mining::Instant, options);
     let server = start_service(config, service).await;

@@ -17,7 +17,7 @@ pub enum NoAnswer {
     #[error("its block {0} is not on the proven chain; ask again")]
     OtherBranch(u64),
     #[error("answers in memory use up their budget; ask again")]
-    NoRoom,
+    BudgetUsedUp,
     /// The light client has no proven chain yet with which blocks could be compared.
     #[error("no chain is proven yet; ask again")]
     NoChain,

@@ -46,7 +46,7 @@ impl List {
     pub(super) async fn reserve(&mut self) -> Result<(), NoAnswer> {
         let missing = self.text.len().saturating_sub(self.reserved.bytes());
         if missing > 0 {
-            self.reserved.merge(self.budget.take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
+            self.reserved.merge(self.budget.take_soon(missing).await.ok_or(NoAnswer::BudgetUsedUp)?);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The index's answers to questions about traces.
 
 use rootlight_index::{
-    FoundTraces, IndexReader, IndexedTrace, MAX_BLOCK_TRACE_BYTES, TraceFilter, TraceRange, Traced,
+    FoundTraces, IndexReader, IndexedTrace, MAX_BLOCK_TRACE_BYTES, TraceFilter, TraceRange, TracedBlock,
 };
 use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::{AskedBlock, TraceQuestion, TraceReply};
@@ -21,8 +21,8 @@ pub(super) async fn answer(
     chain: &ProvenChain,
     question: TraceQuestion,
 ) -> Result<(TraceReply, Reservation), NoAnswer> {
-    let TraceQuestion { from, to, least, senders, recipients, after, count } = question;
-    let range = TraceRange { from, to, least, after, count, bytes: MAX_BLOCK_TRACE_BYTES };
+    let TraceQuestion { from, to, must_reach: least, senders, recipients, after, count } = question;
+    let range = TraceRange { from, to, must_reach: least, after, count, bytes: MAX_BLOCK_TRACE_BYTES };
     let (traces, skipped, last) = match reader.traces(&TraceFilter { senders, recipients }, &range).await? {
         FoundTraces::All { traces, skipped, last } => (traces, skipped, last),
         FoundTraces::TooLong => return Ok((TraceReply::TooLong, Reservation::default())),
@@ -43,9 +43,9 @@ pub(super) async fn of_block(
     block: AskedBlock,
 ) -> Result<Option<(Box<RawValue>, Reservation)>, NoAnswer> {
     let which = match block {
-        AskedBlock::Number(number) => Traced::Number(number),
-        AskedBlock::Hash(hash) => Traced::Hash(hash),
-        AskedBlock::Transaction(hash) => Traced::Transaction(hash),
+        AskedBlock::Number(number) => TracedBlock::Number(number),
+        AskedBlock::Hash(hash) => TracedBlock::Hash(hash),
+        AskedBlock::Transaction(hash) => TracedBlock::Transaction(hash),
     };
     let found =
         reader.traces_of(which).await?.filter(|(block, _)| chain.position(block) == BlockPosition::Below);

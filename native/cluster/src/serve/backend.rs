@@ -72,7 +72,7 @@ impl NewBlocks {
         let watched = backends.into_iter().map(|inner| {
             let heads = Arc::new(Notify::new());
             signals.signals.push(heads.clone());
-            let relay = inner.heads().map(|own| {
+            let relay = inner.head_signal().map(|own| {
                 let (heads, announcements) = (heads.clone(), signals.announcements.clone());
                 tokio::spawn(async move {
                     loop {
@@ -136,7 +136,7 @@ impl Upstream for SignalledBackend {
         Some(&*self.inner)
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
+    fn head_signal(&self) -> Option<Arc<Notify>> {
         Some(self.heads.clone())
     }
 }

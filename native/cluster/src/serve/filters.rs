@@ -339,7 +339,7 @@ fn divisor(owner: Asker) -> usize {
 
 /// Whether the filters of an owner count together with those of all pages of its caller.
 fn is_page(owner: Asker) -> bool {
-    owner.quota_owner().page != 0
+    owner.counts_as().page != 0
 }
 
 /// The name of the owners whose filters count together with those of this one.

@@ -28,7 +28,7 @@ pub(crate) trait HeadDisplay {
     /// Whether a block is on the heaviest verified chain.
     fn is_canonical(&self, block: &BlockRef) -> bool;
     /// The newest block that messages see.
-    fn served(&self) -> Option<BlockRef>;
+    fn newest_visible(&self) -> Option<BlockRef>;
     /// Makes messages see this chain.
     fn show(&self, chain: &Self::Chain);
     /// Makes messages see the newest verified block.
@@ -43,7 +43,7 @@ pub(crate) enum EntryRule {
     /// All messages are let in, without the store.
     Alone,
     /// All messages wait.
-    Held,
+    Waiting,
     /// All messages are refused, because this front end lags behind the others.
     Behind,
 }
@@ -189,7 +189,7 @@ impl<C> Participant<C> {
             // The others wait for the report that no message is let in here.
             "behind" => self.shut(EntryRule::Behind),
             // `wait` or `fresh`.
-            _ => self.shut(EntryRule::Held),
+            _ => self.shut(EntryRule::Waiting),
         }
     }
 
@@ -214,7 +214,7 @@ impl<C> Participant<C> {
                 (self.was_open, self.is_closed) = (true, false);
                 AgreementStep { entry: Some(EntryRule::Until(until)), again: false }
             }
-            None => AgreementStep { again: false, ..self.shut(EntryRule::Held) },
+            None => AgreementStep { again: false, ..self.shut(EntryRule::Waiting) },
         }
     }
 
@@ -227,7 +227,7 @@ impl<C> Participant<C> {
         // If this front end has left a block that it reported, its next report says so.
         let Some(chain) = display.up_to(&next.hash) else { return unchanged };
         self.stopped = Some((round, chain));
-        AgreementStep { again: true, ..self.shut(EntryRule::Held) }
+        AgreementStep { again: true, ..self.shut(EntryRule::Waiting) }
     }
 
     /// Lets no message in. This is reported at once if messages were let in before.
@@ -246,7 +246,7 @@ impl<C> Participant<C> {
         display: &D,
     ) -> bool {
         // The block that messages see now.
-        let present = display.served();
+        let present = display.newest_visible();
         let later = present.filter(|present| {
             self.was_open && present.number > shown.number && display.is_canonical(present)
         });
@@ -324,7 +324,7 @@ mod tests {
             block.number <= self.verified.get().into()
         }
 
-        fn served(&self) -> Option<BlockRef> {
+        fn newest_visible(&self) -> Option<BlockRef> {
             Some(at(self.pinned.get().unwrap_or(self.verified.get())))
         }
 
@@ -351,7 +351,7 @@ mod tests {
             participant.apply_reply(&reply(None, 5, 1), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
-        assert_eq!((heights.served(), participant.covers()), (Some(at(5)), 1));
+        assert_eq!((heights.newest_visible(), participant.covers()), (Some(at(5)), 1));
         // A busy machine is no outage.
         for millis in (0..5_000).step_by(100) {
             assert_eq!(participant.failed(start + Duration::from_millis(millis), &heights), None);
@@ -367,21 +367,25 @@ mod tests {
             participant.failed(start + Duration::from_millis(15_000), &heights),
             Some(EntryRule::Alone)
         );
-        assert_eq!(heights.served(), Some(at(7)));
+        assert_eq!(heights.newest_visible(), Some(at(7)));
         // The others show an earlier block, then the next one, then this one.
         for (shown, round) in [(5, 1), (6, 2)] {
             let step = participant.apply_reply(&reply(None, shown, round), start, &heights);
-            assert_eq!((step.entry, heights.served()), (Some(EntryRule::Held), Some(at(7))), "{shown}");
+            assert_eq!(
+                (step.entry, heights.newest_visible()),
+                (Some(EntryRule::Waiting), Some(at(7))),
+                "{shown}"
+            );
         }
         assert_eq!(
             participant.apply_reply(&reply(Some(7), 6, 3), start, &heights).entry,
-            Some(EntryRule::Held)
+            Some(EntryRule::Waiting)
         );
         assert!(matches!(
             participant.apply_reply(&reply(None, 7, 3), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
-        assert_eq!((heights.served(), participant.covers()), (Some(at(7)), 3));
+        assert_eq!((heights.newest_visible(), participant.covers()), (Some(at(7)), 3));
     }
 
     #[test]
@@ -389,11 +393,11 @@ mod tests {
         let heights = HeightDisplay { verified: Cell::new(6), pinned: Cell::new(None) };
         let (mut participant, start) = (Participant::default(), Instant::now());
         participant.apply_reply(&reply(None, 5, 1), start, &heights);
-        let stop = AgreementStep { entry: Some(EntryRule::Held), again: true };
+        let stop = AgreementStep { entry: Some(EntryRule::Waiting), again: true };
         assert_eq!(participant.apply_reply(&reply(Some(6), 5, 2), start, &heights), stop);
         // The store is emptied: this front end tells it of the block that may be shown by now.
         let fresh = HeadsReply { role: "fresh".into(), ..reply(Some(6), 5, 2) };
-        assert_eq!(participant.apply_reply(&fresh, start, &heights).entry, Some(EntryRule::Held));
+        assert_eq!(participant.apply_reply(&fresh, start, &heights).entry, Some(EntryRule::Waiting));
         let report = participant.report(&heights, "f", &[at(6)], B256::ZERO);
         assert_eq!((report[5].as_str(), &report[10], report[9].as_str()), ("2", &text(&at(6)), "1"));
         assert_eq!((&report[3], report[8].as_str()), (&text(&at(5)), "1"));
@@ -401,6 +405,6 @@ mod tests {
             participant.apply_reply(&reply(None, 6, 2), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
-        assert_eq!((heights.served(), participant.covers()), (Some(at(6)), 2));
+        assert_eq!((heights.newest_visible(), participant.covers()), (Some(at(6)), 2));
     }
 }

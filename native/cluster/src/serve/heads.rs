@@ -97,8 +97,8 @@ impl HeadDisplay for VisibleHead {
         self.is_canonical(block)
     }
 
-    fn served(&self) -> Option<BlockRef> {
-        self.served()
+    fn newest_visible(&self) -> Option<BlockRef> {
+        self.newest_visible()
     }
 
     fn show(&self, chain: &VisibleChain) {
@@ -122,7 +122,7 @@ impl Agreement {
         name: String,
         chain: u64,
     ) -> Self {
-        head.set(MessageGate::Held);
+        head.set_gate(MessageGate::Waiting);
         let (script, key) = (Script::new(SCRIPT), format!("heads:{chain}"));
         let (participant, looks, head) = (Participant::default(), Arc::default(), Arc::new(head));
         Self { store, head, next_block_wait, fan_out, new_blocks, name, key, script, participant, looks }
@@ -176,7 +176,7 @@ impl Agreement {
     async fn report(&mut self) -> bool {
         let Some((blocks, work)) = self.reportable() else {
             self.participant.close();
-            self.head.set(MessageGate::Shut(NO_HEAD));
+            self.head.set_gate(MessageGate::Shut(NO_HEAD));
             return false;
         };
         let sent = Instant::now();
@@ -241,10 +241,10 @@ impl Agreement {
 
     /// Sets whether messages are let in.
     fn set(&self, entry: EntryRule) {
-        self.head.set(match entry {
+        self.head.set_gate(match entry {
             EntryRule::Until(end) => MessageGate::OpenUntil(end),
             EntryRule::Alone => MessageGate::Open,
-            EntryRule::Held => MessageGate::Held,
+            EntryRule::Waiting => MessageGate::Waiting,
             EntryRule::Behind => MessageGate::Shut(BEHIND),
         });
     }
@@ -254,9 +254,9 @@ impl Agreement {
 /// time, and it serves all messages that came before it.
 async fn look(store: &HotStore, head: &VisibleHead, looks: &Looks, key: &str) {
     loop {
-        let last = head.unsure().await;
+        let last = head.wait_for_unassured().await;
         match store.command::<Option<u64>>("HGET", key, &[b"at".to_vec()]).await {
-            Ok(shown) if assures(shown, looks.covers.load(Ordering::Acquire)) => head.assure(last),
+            Ok(shown) if assures(shown, looks.covers.load(Ordering::Acquire)) => head.assure_up_to(last),
             Ok(_) => {
                 looks.differs.notify_one();
                 tokio::time::sleep(SHORT_PAUSE).await;

@@ -67,11 +67,11 @@ impl NextBlockWait {
     /// refused.
     pub(super) async fn wait_for_named(&self, message: &Message) {
         let mut changes = self.head.changes();
-        let Some(head) = self.head.served() else { return };
+        let Some(head) = self.head.newest_visible() else { return };
         let is_next = |number: &u64| (1..=MAX_DISTANCE).contains(&number.saturating_sub(head.number));
         let Some(wanted) = named_blocks(message).into_iter().filter(is_next).max() else { return };
         let reached = async {
-            while self.head.served().is_none_or(|head| head.number < wanted) {
+            while self.head.newest_visible().is_none_or(|head| head.number < wanted) {
                 self.ask_backends();
                 if let Ok(Err(_)) = tokio::time::timeout(ASK_INTERVAL, changes.changed()).await {
                     return;

@@ -1,12 +1,12 @@
 //! A Bitcoin chain beside a development chain, by the rules of Bitcoin's regtest: the easiest target, and no retargets. The
-//! development chain mines on its blocks ([`BitcoinSide`]); the servers of `serve.rs` read it.
+//! development chain mines on its blocks ([`SimulatedBitcoin`]); the servers of `serve.rs` read it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::bitcoin::{BitcoinHeader, HEADER_LEN, ServedBitcoin, pack_headers};
 use rootlight::consensus::mining::BitcoinWork;
-use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip};
+use rootlight::dev::{BitcoinBlocks, BitcoinTip, SimulatedBitcoin};
 use rootlight::light::bitcoin::{
     MAX_SERVED_COINBASES, MAX_SERVED_HEADERS, encode_coinbase_proofs, encode_packed_headers,
 };
@@ -58,7 +58,7 @@ pub struct RegtestChain {
 struct Blocks {
     /// By height.
     blocks: Vec<Block>,
-    /// Coinbase of the last result of [`BitcoinSide::next`], which the next merge-mined block has.
+    /// Coinbase of the last result of [`SimulatedBitcoin::next`], which the next merge-mined block has.
     pending: Option<BlockCoinbase>,
     /// Blocks of the development chain that were mined on the newest block.
     mined_on_tip: u32,
@@ -290,7 +290,7 @@ impl ServedBitcoin for RegtestChain {
     }
 }
 
-impl BitcoinSide for RegtestChain {
+impl SimulatedBitcoin for RegtestChain {
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
         let mut blocks = self.lock();
         let time = u32::try_from(time).unwrap_or(u32::MAX);
@@ -388,7 +388,7 @@ mod tests {
 
     use super::*;
     use rootlight::consensus::bitcoin::{hash_number, reversed};
-    use rootlight::consensus::mining::named_hash;
+    use rootlight::consensus::mining::committed_hash;
     use rootlight::dev::{DevAccounts, DevChain, DevConfig, DevError, Spacing};
     use rootlight::exec::Interrupts;
 
@@ -441,7 +441,7 @@ mod tests {
             assert_eq!(u64::from(chain.tip().height), number / 5);
             if number % 5 == 0 {
                 let coinbase = chain.coinbase(chain.tip().height).unwrap();
-                assert_eq!(named_hash(&coinbase.transaction), Some(commitment));
+                assert_eq!(committed_hash(&coinbase.transaction), Some(commitment));
             }
         }
         check(&chain);
@@ -568,7 +568,7 @@ mod tests {
         assert_eq!(bitcoin.tip().height, 0);
         dev.interrupt_by(Interrupts::default());
         assert_eq!(bitcoin.tip().height, 2);
-        let failed = dev.attempt(|dev| {
+        let failed = dev.change_atomically(|dev| {
             dev.mine_many(3, Spacing::Clock, 1_800_000_000)?;
             Err::<(), _>(DevError::NotMined)
         });

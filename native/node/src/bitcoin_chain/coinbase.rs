@@ -112,7 +112,7 @@ fn height_push(height: u32) -> Vec<u8> {
 mod tests {
     use super::*;
     use rootlight::consensus::bitcoin::reversed;
-    use rootlight::consensus::mining::named_hash;
+    use rootlight::consensus::mining::committed_hash;
 
     #[test]
     fn block_0_has_bitcoins_coinbase() {
@@ -141,8 +141,8 @@ mod tests {
     fn a_coinbase_has_a_tag_if_it_commits_to_a_block() {
         let hash = B256::repeat_byte(7);
         let [with, without] = [Some(&hash), None].map(|commitment| BlockCoinbase::new(300, 1, commitment));
-        assert_eq!(named_hash(&with.transaction), Some(hash));
-        assert_eq!(named_hash(&without.transaction), None);
+        assert_eq!(committed_hash(&with.transaction), Some(hash));
+        assert_eq!(committed_hash(&without.transaction), None);
         assert_ne!(with.hash, BlockCoinbase::new(300, 2, Some(&hash)).hash);
         assert_eq!(with.branch.len(), usize::from(LEVELS));
         assert_eq!(with.with_witness().len(), with.transaction.len() + 36);

@@ -175,7 +175,7 @@ fn refused(id: &Value, (code, message): Fault) -> Value {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+    use rootlight::dev::{BitcoinBlocks, SimulatedBitcoin as _};
 
     fn ask(session: &mut Session, method: &str, params: Value) -> Value {
         let answer = session.answer(&json!({"id": 3, "method": method, "params": params}).to_string());

@@ -94,7 +94,7 @@ pub(super) fn hash_text(hash: &B256) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+    use rootlight::dev::{BitcoinBlocks, SimulatedBitcoin as _};
 
     use super::*;
 

@@ -166,7 +166,7 @@ async fn answer_messages(mut socket: WebSocket, chain: Arc<RegtestChain>) {
 
 #[cfg(test)]
 mod tests {
-    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+    use rootlight::dev::{BitcoinBlocks, SimulatedBitcoin as _};
     use serde_json::{Value, json};
 
     use super::*;

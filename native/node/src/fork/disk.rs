@@ -14,7 +14,7 @@ use redb::{
     Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError, WriteTransaction,
 };
 use rootlight::consensus::{Network, VerifiedHeader};
-use rootlight::dev::fork::{Entry, ForkBlock, ForkKeeper, ForkState, Learned};
+use rootlight::dev::fork::{Entry, FetchedState, ForkBlock, ForkCache, ForkState};
 use rootlight::light::UnprovenPolicy;
 use rootlight::local::ForkBase as _;
 use rootlight::types::header::HeaderForm;
@@ -138,17 +138,17 @@ impl ForkStore {
     }
 
     /// Stores data that was fetched.
-    pub(super) fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {
-        if learned.nodes.is_empty() && learned.values.is_empty() && headers.is_empty() {
+    pub(super) fn save(&self, fetched: &FetchedState, headers: &[VerifiedHeader]) {
+        if fetched.nodes.is_empty() && fetched.values.is_empty() && headers.is_empty() {
             return;
         }
         self.add(|write| {
             let mut nodes = write.open_table(NODES).map_err(text)?;
-            for (hash, node) in &learned.nodes {
+            for (hash, node) in &fetched.nodes {
                 nodes.insert(hash.as_slice(), node.as_ref()).map_err(text)?;
             }
             let mut values = write.open_table(VALUES).map_err(text)?;
-            for (key, value) in &learned.values {
+            for (key, value) in &fetched.values {
                 let mut stored = vec![u8::from(value.is_some())];
                 stored.extend(value.iter().flatten());
                 values.insert(&**key, &*stored).map_err(text)?;
@@ -177,12 +177,12 @@ impl ForkStore {
     }
 }
 
-impl ForkKeeper for ForkStore {
-    fn keep_values(&self, learned: &Learned) {
-        self.save(learned, &[]);
+impl ForkCache for ForkStore {
+    fn store_values(&self, fetched: &FetchedState) {
+        self.save(fetched, &[]);
     }
 
-    fn keep_blocks(&self, entries: &mut dyn Iterator<Item = Entry>) {
+    fn store_blocks(&self, entries: &mut dyn Iterator<Item = Entry>) {
         self.add(|write| {
             let mut blocks = write.open_table(BLOCKS).map_err(text)?;
             for (key, value) in entries {
@@ -231,7 +231,7 @@ pub(super) fn stored_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B
 }
 
 /// The stored chain id of a trusted block.
-pub(super) fn kept_chain_id(folder: &Path, hash: &B256) -> Option<u64> {
+pub(super) fn stored_chain_id(folder: &Path, hash: &B256) -> Option<u64> {
     note(&chain_id_file(folder, hash))
 }
 

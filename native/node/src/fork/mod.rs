@@ -21,7 +21,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use rootlight::consensus::ChainError;
 use rootlight::dev::DevConfig;
-use rootlight::dev::fork::{ForkState, Keeper, Learned, OtherStart, Rounds, Wanted};
+use rootlight::dev::fork::{FetchedState, ForkState, HostCache, OtherStart, Rounds, Wanted};
 use rootlight::engine::{DevNode, HostInput, Snapshot as _};
 use rootlight::local::ForkBase;
 use rootlight_upstream::{self as upstream, HttpConfig};
@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use rootlight::dev::fork::{ForkBlock, ForkError};
 pub use source::ForkSource;
-pub use start::{ForkOptions, kept_chain_id};
+pub use start::{ForkOptions, stored_chain_id};
 
 use disk::ForkStore;
 use notes::{ThreadNotes, forget_missing, is_missing};
@@ -224,12 +224,12 @@ impl Start {
     /// Fetches the wanted data, and stores it on disk.
     async fn fetch(&self, wanted: &mut Wanted, rounds: &Rounds) -> Result<(), ForkError> {
         let (state, store) = (&*self.state, self.store.as_deref());
-        let keeper: Keeper<'_> = store.map(|store| store as _);
+        let cache: HostCache<'_> = store.map(|store| store as _);
         // The headers below this one that the fetch adds are new, so they are stored.
         let lowest = state.lowest().number;
-        let fetched = self.source.fetch(|exchanges| rounds.fetch(exchanges, state, wanted, keeper)).await;
+        let fetched = self.source.fetch(|exchanges| rounds.fetch(exchanges, state, wanted, cache)).await;
         if let Some(store) = store {
-            store.save(&Learned::default(), &state.headers(0..lowest));
+            store.save(&FetchedState::default(), &state.headers(0..lowest));
         }
         fetched
     }

@@ -50,7 +50,7 @@ impl ForkSource {
                 Err(Stop::Failed(error @ ForkError::Unanswered { .. })) => return Err(error),
                 Err(Stop::Failed(error)) => return Err(self.unusable().await.unwrap_or(error)),
                 Err(Stop::Ask(upstream, requests)) => {
-                    reserved.truncate(exchanges.held());
+                    reserved.truncate(exchanges.answered());
                     // No response is in memory now, so another message may fetch first.
                     if reserved.is_empty() {
                         drop(memory_lock.take());

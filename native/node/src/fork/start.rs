@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use rootlight::consensus::{ChainView, Network, VerifiedHeader};
 use rootlight::dev::fork::{
-    ForkBlock, ForkError, ForkState, Learned, MOST_FOR_REMASC, RUN_SECONDS, Search, is_replaced,
+    FetchedState, ForkBlock, ForkError, ForkState, MOST_FOR_REMASC, RUN_SECONDS, Search, is_replaced,
     trusted_block,
 };
 use rootlight::engine::gate;
@@ -62,9 +62,9 @@ impl ForkOptions {
 
 /// The chain id of the network of a trusted block, if an earlier run with this folder has begun on that block.
 #[must_use]
-pub fn kept_chain_id(folder: &Path, block: ForkBlock) -> Option<u64> {
+pub fn stored_chain_id(folder: &Path, block: ForkBlock) -> Option<u64> {
     match block {
-        ForkBlock::Trusted(_, hash) => disk::kept_chain_id(folder, &hash),
+        ForkBlock::Trusted(_, hash) => disk::stored_chain_id(folder, &hash),
         ForkBlock::Head | ForkBlock::Number(_) => None,
     }
 }
@@ -165,7 +165,7 @@ fn store_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
     let below =
         if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network().params.remasc_maturity };
     let lowest = state.block().number.saturating_sub(below);
-    store.save(&Learned::default(), &state.headers(lowest..u64::MAX));
+    store.save(&FetchedState::default(), &state.headers(lowest..u64::MAX));
 }
 
 /// The chain that a light client verifies, up to its head.
@@ -184,5 +184,5 @@ async fn verified_chain(source: &ForkSource, options: &ForkOptions) -> Result<Ch
     let service = LightService::start(options.network.clone(), start, source.upstreams.clone(), light);
     service.settled(HEAD_TIMEOUT).await;
     let pinned = service.pinned();
-    gate::chain(&pinned).cloned().map_err(|refusal| unverified(refusal.to_string()))
+    gate::usable_chain(&pinned).cloned().map_err(|refusal| unverified(refusal.to_string()))
 }

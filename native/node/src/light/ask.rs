@@ -40,9 +40,9 @@ fn outcome(answer: &UpstreamResponse) -> UpstreamOutcome {
         Err(
             RequestFailure::Transport(_)
             | RequestFailure::Busy { .. }
-            | RequestFailure::NoRoom
-            | RequestFailure::NotHeld(_)
-            | RequestFailure::Unasked(_),
+            | RequestFailure::BudgetUsedUp
+            | RequestFailure::NotAvailable(_)
+            | RequestFailure::NotSent(_),
         ) => UpstreamOutcome::Silence,
         Err(_) => UpstreamOutcome::Error,
     }

@@ -43,7 +43,7 @@ pub(super) struct HeaderFolder<'a> {
 }
 
 /// The state by which a client follows Bitcoin's chain; the tasks of all its sources share it.
-pub(super) struct BitcoinKeeper {
+pub(super) struct BitcoinSync {
     shared: Arc<SharedLight>,
     /// The file in which the chain is stored.
     file: Option<PathBuf>,
@@ -77,7 +77,7 @@ enum SourceFault {
 /// A coinbase as a source gives it, and the header of its block.
 type UnprovenCoinbase = (RawCoinbase, [u8; HEADER_LEN]);
 
-impl BitcoinKeeper {
+impl BitcoinSync {
     /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an
     /// earlier run are taken from the folder, and new ones are stored there if it is the client's own. `poll` is the
     /// pause between two polls of one of the `sources`.
@@ -92,7 +92,7 @@ impl BitcoinKeeper {
         let restored = path.as_deref().and_then(|path| restore(path, network));
         // This client also serves Bitcoin's headers to other clients, so it holds those since the built-in checkpoint.
         let follower = restored
-            .map_or_else(|| at_built_in(network), |follower| follower.holding(SERVED_BITCOIN_HEADERS));
+            .map_or_else(|| at_built_in(network), |follower| follower.keeping(SERVED_BITCOIN_HEADERS));
         info!("judging the chain by Bitcoin's, from block {}", follower.chain().tip().height);
         let mut sync = shared.client.sync_mut();
         sync.follow_bitcoin(follower);
@@ -307,7 +307,7 @@ impl BitcoinKeeper {
 
 /// A follower from the built-in checkpoint on, which holds enough headers to serve other clients.
 fn at_built_in(network: BitcoinNetwork) -> BitcoinFollower {
-    BitcoinFollower::resume(BitcoinChain::new(network).holding(SERVED_BITCOIN_HEADERS))
+    BitcoinFollower::resume(BitcoinChain::new(network).keeping(SERVED_BITCOIN_HEADERS))
 }
 
 /// Proves coinbases of blocks of a chain whose newest block has the height `tip`. Returns the proven coinbases, shortened, and the

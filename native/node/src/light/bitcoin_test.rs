@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::consensus::bitcoin::{BitcoinCheckpoint, BitcoinHeader, hash_number, reversed, target_of};
-use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+use rootlight::dev::{BitcoinBlocks, SimulatedBitcoin as _};
 use rootlight::light::{ClientConfig, SyncOptions};
 use rootlight_server::service::Counts;
 
@@ -12,7 +12,7 @@ use crate::bitcoin_chain::RegtestChain;
 use crate::light::checkpoint::{LightStart, start_checkpoint};
 
 /// A client of regtest that has heard nothing, with sources that are not asked.
-fn keeper(sources: &[&str], folder: Option<&Path>) -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
+fn bitcoin_sync(sources: &[&str], folder: Option<&Path>) -> (Arc<SharedLight>, Arc<BitcoinSync>) {
     let network = Network::regtest();
     let start = LightStart::At(start_checkpoint(Some("none"), &network).unwrap());
     let (config, secret) = (ClientConfig::default(), (B256::ZERO, Counts::default()));
@@ -21,27 +21,27 @@ fn keeper(sources: &[&str], folder: Option<&Path>) -> (Arc<SharedLight>, Arc<Bit
     let open = |url: &&str| Arc::new(BitcoinSource::open(url).unwrap());
     let sources: Vec<_> = sources.iter().map(open).collect();
     let folder = folder.map(|path| HeaderFolder { path, is_own: true });
-    let keeper = BitcoinKeeper::start(shared.clone(), folder, Duration::from_secs(1), &sources).unwrap();
-    (shared, keeper)
+    let bitcoin_sync = BitcoinSync::start(shared.clone(), folder, Duration::from_secs(1), &sources).unwrap();
+    (shared, bitcoin_sync)
 }
 
-/// A keeper with the headers of a chain of ten blocks.
-async fn with_ten_blocks() -> (Arc<SharedLight>, Arc<BitcoinKeeper>, RegtestChain) {
+/// A client with the headers of a chain of ten blocks.
+async fn with_ten_blocks() -> (Arc<SharedLight>, Arc<BitcoinSync>, RegtestChain) {
     with_blocks(10, None).await
 }
 
-/// A keeper that stores in a folder, with the headers of a chain.
+/// A client that stores in a folder, with the headers of a chain.
 async fn with_blocks(
     blocks: u8,
     folder: Option<&Path>,
-) -> (Arc<SharedLight>, Arc<BitcoinKeeper>, RegtestChain) {
-    let (shared, keeper) = keeper(&["tcp://one.example"], folder);
+) -> (Arc<SharedLight>, Arc<BitcoinSync>, RegtestChain) {
+    let (shared, bitcoin_sync) = bitcoin_sync(&["tcp://one.example"], folder);
     let chain = RegtestChain::new(1);
     let commitments = (1..=blocks).map(|byte| Some(B256::repeat_byte(byte))).collect();
     chain.mine(&BitcoinBlocks { commitments, parent: None, time: 1_700_000_000 }).unwrap();
     let headers = chain.headers(1, blocks.into());
-    assert_eq!(keeper.insert(headers).await, Ok(blocks.into()));
-    (shared, keeper, chain)
+    assert_eq!(bitcoin_sync.insert(headers).await, Ok(blocks.into()));
+    (shared, bitcoin_sync, chain)
 }
 
 /// The coinbase of the block at a height, given as that of another height.
@@ -53,26 +53,26 @@ fn given(chain: &RegtestChain, height: u32, block: u32) -> RawCoinbase {
 
 #[tokio::test]
 async fn wrong_coinbases_are_a_fault_of_their_source() {
-    let (_, keeper, chain) = with_ten_blocks().await;
-    let missing = || keeper.with(BitcoinFollower::missing_coinbases);
+    let (_, bitcoin_sync, chain) = with_ten_blocks().await;
+    let missing = || bitcoin_sync.with(BitcoinFollower::missing_coinbases);
     // The newest blocks of an honest source may be others.
-    assert!(keeper.take_coinbases(vec![given(&chain, 5, 1), given(&chain, 6, 6)]).await.is_ok());
+    assert!(bitcoin_sync.take_coinbases(vec![given(&chain, 5, 1), given(&chain, 6, 6)]).await.is_ok());
     assert_eq!(missing(), [10, 9, 8, 7, 5, 4, 3, 2, 1]);
-    let deep = keeper.take_coinbases(vec![given(&chain, 4, 1), given(&chain, 7, 7)]).await;
+    let deep = bitcoin_sync.take_coinbases(vec![given(&chain, 4, 1), given(&chain, 7, 7)]).await;
     assert!(matches!(deep, Err(SourceFault::Coinbase { height: 4, .. })), "{deep:?}");
     assert_eq!(missing(), [10, 9, 8, 5, 4, 3, 2, 1], "the right one of the same answer counts");
     let mut no_transaction = given(&chain, 10, 10);
     no_transaction.proof.coinbase.pop();
-    let new = keeper.take_coinbases(vec![no_transaction]).await;
+    let new = bitcoin_sync.take_coinbases(vec![no_transaction]).await;
     assert!(matches!(new, Err(SourceFault::Coinbase { height: 10, .. })), "{new:?}");
 }
 
 /// Proving takes no lock that messages need: here a message reads the chain meanwhile.
 #[tokio::test]
 async fn wrong_coinbases_keep_no_message_waiting() {
-    let (shared, keeper, chain) = with_ten_blocks().await;
+    let (shared, bitcoin_sync, chain) = with_ten_blocks().await;
     let reader = shared.client.sync();
-    let proving = keeper.take_coinbases(vec![given(&chain, 1, 2)]);
+    let proving = bitcoin_sync.take_coinbases(vec![given(&chain, 1, 2)]);
     let outcome = tokio::time::timeout(Duration::from_secs(120), proving).await;
     drop(reader);
     assert!(matches!(outcome, Ok(Err(SourceFault::Coinbase { height: 1, .. }))));
@@ -83,10 +83,10 @@ async fn wrong_coinbases_keep_no_message_waiting() {
 async fn a_restart_asks_for_the_coinbases_of_new_blocks_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (_, first, chain) = with_blocks(30, Some(folder.path())).await;
-    let missing = |keeper: &BitcoinKeeper| keeper.with(BitcoinFollower::missing_coinbases);
+    let missing = |bitcoin_sync: &BitcoinSync| bitcoin_sync.with(BitcoinFollower::missing_coinbases);
     let stored = || {
-        let (_, keeper) = keeper(&["tcp://one.example"], Some(folder.path()));
-        missing(&keeper)
+        let (_, bitcoin_sync) = bitcoin_sync(&["tcp://one.example"], Some(folder.path()));
+        missing(&bitcoin_sync)
     };
     first.store().await;
     assert_eq!(stored().len(), 30);
@@ -116,8 +116,11 @@ async fn a_file_without_usable_coinbases_has_headers() {
     damaged[40] ^= 1;
     for (file, lacks) in [(&whole, 0), (&headers, 10), (&damaged, 1)] {
         std::fs::write(folder.path().join(FILE), file).unwrap();
-        let (_, keeper) = keeper(&["tcp://one.example"], Some(folder.path()));
-        assert_eq!((keeper.height(), keeper.with(BitcoinFollower::missing_coinbases).len()), (10, lacks));
+        let (_, bitcoin_sync) = bitcoin_sync(&["tcp://one.example"], Some(folder.path()));
+        assert_eq!(
+            (bitcoin_sync.height(), bitcoin_sync.with(BitcoinFollower::missing_coinbases).len()),
+            (10, lacks)
+        );
     }
 }
 
@@ -143,16 +146,17 @@ fn planted(network: BitcoinNetwork) -> BitcoinChain {
 /// A writer of the folder does not keep the client from Bitcoin's chain.
 #[test]
 fn stored_headers_to_which_no_source_links_are_not_used() {
-    let (shared, keeper) = keeper(&["tcp://one.example", "tcp://two.example", "tcp://two.example"], None);
+    let (shared, bitcoin_sync) =
+        bitcoin_sync(&["tcp://one.example", "tcp://two.example", "tcp://two.example"], None);
     let network = shared.client.sync().network().bitcoin.unwrap();
     shared.client.sync_mut().follow_bitcoin(BitcoinFollower::resume(planted(network)));
     let is_planted = || shared.client.sync().bitcoin().unwrap().chain().start().height == 2_016;
-    keeper.note_links("one", &Err(SourceFault::Unlinked));
-    keeper.note_links("one", &Err(SourceFault::Unlinked));
+    bitcoin_sync.note_links("one", &Err(SourceFault::Unlinked));
+    bitcoin_sync.note_links("one", &Err(SourceFault::Unlinked));
     assert!(is_planted(), "the other source was not heard");
-    keeper.note_links("two", &Ok(()));
-    keeper.note_links("two", &Err(SourceFault::Request(UpstreamError::Silent("busy".into()))));
+    bitcoin_sync.note_links("two", &Ok(()));
+    bitcoin_sync.note_links("two", &Err(SourceFault::Request(UpstreamError::Silent("busy".into()))));
     assert!(is_planted());
-    keeper.note_links("two", &Err(SourceFault::Unlinked));
+    bitcoin_sync.note_links("two", &Err(SourceFault::Unlinked));
     assert_eq!(*shared.client.sync().bitcoin().unwrap().chain().start(), network.checkpoint);
 }

@@ -44,7 +44,7 @@ fn missing_uncles_of_a_relayed_header_are_requested() {
         behind = fresh;
     }
     mined.follow_at(&mut behind, 1_000_000);
-    assert!(behind.sync().is_settled());
+    assert!(behind.sync().uncles_complete());
     assert!(behind.sync().chain().unwrap().total_difficulty(&head.hash()).is_some());
 }
 

@@ -53,7 +53,7 @@ impl WatchedSource {
         self.strikes = match fault.map(|fault| &fault.cause) {
             None => self.strikes.saturating_sub(1),
             // Requests of callers can use up the rate limit of a source and the memory for responses, so these failures do not count.
-            Some(SyncCause::Call(RequestFailure::Busy { .. } | RequestFailure::NoRoom)) => self.strikes,
+            Some(SyncCause::Call(RequestFailure::Busy { .. } | RequestFailure::BudgetUsedUp)) => self.strikes,
             Some(_) => self.strikes.saturating_add(STRIKES_OF_FAILURE),
         };
     }

@@ -77,13 +77,13 @@ impl SharedHedges {
             }
             // The first upstream has failed; its failure is returned if the spare fails too.
             Either::Left((fetched, second)) => match second.await {
-                other if answers_all(&other) => (self.won(metrics, other, (spare_index, asked)), true),
+                other if answers_all(&other) => (self.count_won(metrics, other, (spare_index, asked)), true),
                 _ => (fetched, false),
             },
             Either::Right((other, _)) if answers_all(&other) => {
                 // The first upstream has taken at least this long.
                 self.note(index, started);
-                (self.won(metrics, other, (spare_index, asked)), true)
+                (self.count_won(metrics, other, (spare_index, asked)), true)
             }
             Either::Right((_, first)) => {
                 let fetched = first.await;
@@ -102,21 +102,21 @@ impl SharedHedges {
         loop {
             match tokio::time::timeout(patience, &mut first).await {
                 Ok(fetched) => return Some(fetched),
-                Err(_) if self.lock().take() => return None,
+                Err(_) if self.lock().take_second_round() => return None,
                 Err(_) => {}
             }
         }
     }
 
     /// Counts a second round whose responses are used. Returns them.
-    fn won(
+    fn count_won(
         &self,
         metrics: &Metrics,
         fetched: UpstreamResponses,
         (spare, asked): (usize, Instant),
     ) -> UpstreamResponses {
         metrics.hedges_won.inc();
-        self.lock().won(spare, micros(asked));
+        self.lock().note_second_won(spare, micros(asked));
         fetched
     }
 

@@ -67,7 +67,7 @@ impl AuxiliarySource for OwnNode {
 /// # Errors
 /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
 fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<AuxiliaryRequest>, RpcError> {
-    gate::chain(pinned)?;
+    gate::usable_chain(pinned)?;
     let Some(params) = request.pinned_params(pinned) else { return Ok(None) };
     check_range(&params)?;
     let request = UpstreamRequest::new(name_at_node(request.row()), params);

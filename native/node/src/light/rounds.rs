@@ -51,7 +51,7 @@ pub(super) async fn ask_round(
     };
     let answers: Vec<_> = questions.into_iter().map(answer).collect();
     let may_wait = answers.is_empty() && !parts.is_empty();
-    let lacks_memory = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
+    let lacks_memory = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::BudgetUsedUp));
     let responses = async {
         let started = Instant::now();
         loop {

@@ -59,7 +59,7 @@ fn silent(metrics: &Metrics, part: &RoundPart) -> UpstreamResponses {
     let answer = |_: &UpstreamRequest| {
         metrics.asked(part.upstream, UpstreamOutcome::Silence);
         let reason = format!("not within {SEND_GRACE} ms after another upstream had the transaction");
-        Err(RequestFailure::NotHeld(reason))
+        Err(RequestFailure::NotAvailable(reason))
     };
     UpstreamResponses { answers: part.requests.iter().map(answer).collect(), ..UpstreamResponses::default() }
 }

@@ -14,7 +14,7 @@ use rootlight::light::{ClientConfig, PinnedHead};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{BitcoinStatus, Caller, Effect, HostAnswer, Message, Session, SessionStep};
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::budget::{BUDGET_USED_UP, Reservation};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{self, SHORT_JSON};
 use rootlight_limits::runs::{RunQueue, Size};
@@ -29,7 +29,7 @@ use rootlight_upstream::{SharedUpstream, with_caller};
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
-use super::bitcoin::{BitcoinKeeper, HeaderFolder};
+use super::bitcoin::{BitcoinSync, HeaderFolder};
 use super::block_exchange::BlockExchange;
 use super::checkpoint::LightStart;
 use super::contents::contents;
@@ -67,7 +67,7 @@ pub struct LightService {
     brief: Arc<Semaphore>,
     /// The tasks in the background, which end with the service.
     syncing: Vec<tokio::task::JoinHandle<()>>,
-    bitcoin: Option<Arc<BitcoinKeeper>>,
+    bitcoin: Option<Arc<BitcoinSync>>,
     bans: Arc<HostBans>,
     /// Whether messages are answered.
     gate: Arc<GateState>,
@@ -170,8 +170,8 @@ impl LightService {
         // Bitcoin has a block for 20 of Rootstock's, so its sources are polled a quarter as often.
         let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
         let judged = !options.bitcoin.is_empty();
-        let keeper = || BitcoinKeeper::start(shared.clone(), folder, poll, &options.bitcoin);
-        let bitcoin = judged.then(keeper).flatten();
+        let bitcoin_sync = || BitcoinSync::start(shared.clone(), folder, poll, &options.bitcoin);
+        let bitcoin = judged.then(bitcoin_sync).flatten();
         let log = Arc::new(Mutex::new(SyncLog::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
             .iter()
@@ -184,8 +184,9 @@ impl LightService {
         if options.sync.shown_start {
             syncing.push(tokio::spawn(renewal::watch(shared.clone(), upstreams.clone())));
         }
-        if let Some(keeper) = &bitcoin {
-            let follow = |source: &Arc<BitcoinSource>| tokio::spawn(keeper.clone().follow(source.clone()));
+        if let Some(bitcoin_sync) = &bitcoin {
+            let follow =
+                |source: &Arc<BitcoinSource>| tokio::spawn(bitcoin_sync.clone().follow(source.clone()));
             syncing.extend(options.bitcoin.iter().map(follow));
         }
         let processors = priority::processors();
@@ -296,7 +297,7 @@ impl LightService {
         self.gate.is_open().then_some(())?;
         let pinned = self.pinned();
         let is_marked = pinned.is_by_work() || pinned.bitcoin_doubt().is_some();
-        gate::chain(&pinned).ok().filter(|_| !is_marked).cloned()
+        gate::usable_chain(&pinned).ok().filter(|_| !is_marked).cloned()
     }
 
     /// Number of the newest block that messages are answered about, which is as old as [`LightOptions::min_depth`] and
@@ -338,7 +339,7 @@ impl LightService {
                     if !self.reserve(&mut reserved, caller_id, session.finished_bytes()).await
                         || !self.reserve_facts(&mut facts, caller_id, session.fact_bytes()).await
                     {
-                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                        return error(LIMIT_EXCEEDED, BUDGET_USED_UP);
                     }
                     asked = true;
                     let upstreams = (&*self.upstreams, &*self.shared.counts.metrics);
@@ -357,7 +358,7 @@ impl LightService {
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };
                     source.inc();
                     if !self.reserve(&mut reserved, caller_id, reply.bytes()).await {
-                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                        return error(LIMIT_EXCEEDED, BUDGET_USED_UP);
                     }
                     return ReservedReply { reserved, fetched: asked, ..ReservedReply::of(reply) };
                 }
@@ -424,8 +425,10 @@ impl LightService {
             reserved.shrink_to(bytes);
             return true;
         }
-        let more =
-            self.limits().hold_answer(caller_id.quota_owner(), bytes.saturating_sub(reserved.bytes())).await;
+        let more = self
+            .limits()
+            .reserve_answer(caller_id.quota_owner(), bytes.saturating_sub(reserved.bytes()))
+            .await;
         more.map(|more| reserved.merge(more)).is_some()
     }
 
@@ -457,7 +460,7 @@ impl Service for LightService {
             let answered = async {
                 if let Err(reason) = self.gate.enter().await {
                     let pinned = self.shared.client.pin_for(caller, self.shared.now());
-                    let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
+                    let refusal = gate::usable_chain(&pinned).err().map(|refusal| format!(": {refusal}"));
                     let text = format!("{reason}{}", refusal.unwrap_or_default());
                     return ReservedReply::failed(id.clone(), RESOURCE_UNAVAILABLE, &text);
                 }
@@ -499,7 +502,7 @@ impl Service for LightService {
         // instead of names.
         let pinned = self.shared.client.pin(self.shared.now()).numbered();
         let block_number = pinned.chain().map(|chain| chain.head().number);
-        let refusal = gate::chain(&pinned).err();
+        let refusal = gate::usable_chain(&pinned).err();
         let stopped = pinned.stopped().map(|faults| format!("synchronization stopped: {faults}"));
         let shut = self.gate.refusal().map(str::to_owned);
         Health {
@@ -512,7 +515,7 @@ impl Service for LightService {
     }
 
     fn chain_status(&self) -> ServiceStatus {
-        let sources = self.bitcoin.as_ref().map_or(0, |keeper| keeper.answering());
+        let sources = self.bitcoin.as_ref().map_or(0, |bitcoin_sync| bitcoin_sync.answering());
         chain_status::of(&self.shared.client.pin(self.shared.now()), sources)
     }
 }

@@ -162,7 +162,7 @@ impl SharedLight {
         });
         // The page is read before the chain's lock is taken. No other task proves stored headers.
         let mut page = page.unwrap_or(Ok(None));
-        match self.client.prove_kept(&mut |_| std::mem::replace(&mut page, Ok(None))) {
+        match self.client.prove_restored(&mut |_| std::mem::replace(&mut page, Ok(None))) {
             Ok(more) => more,
             Err(fault) => {
                 warn!("stored headers are invalid and not used: {fault}; starting anew");

@@ -76,7 +76,7 @@ pub(super) async fn run(
 
 /// Completes when the upstream announces something new; never, if it announces nothing.
 async fn announced(upstream: &SharedUpstream) {
-    match upstream.heads() {
+    match upstream.head_signal() {
         Some(heads) => heads.notified().await,
         None => std::future::pending().await,
     }

@@ -20,10 +20,10 @@ use super::shared_light::SharedLight;
 pub enum MessageGate {
     /// Messages are answered.
     Open,
-    /// Messages are answered until this moment, each once [`VisibleHead::assure`] has covered it; later messages wait.
+    /// Messages are answered until this moment, each once [`VisibleHead::assure_up_to`] has covered it; later messages wait.
     OpenUntil(Instant),
     /// Messages wait, which takes milliseconds.
-    Held,
+    Waiting,
     /// Messages are refused for this reason.
     Shut(&'static str),
 }
@@ -69,7 +69,7 @@ impl GateState {
         match *self.gate.borrow() {
             MessageGate::Open => true,
             MessageGate::OpenUntil(end) => Instant::now() < end,
-            MessageGate::Held | MessageGate::Shut(_) => false,
+            MessageGate::Waiting | MessageGate::Shut(_) => false,
         }
     }
 
@@ -89,7 +89,7 @@ impl GateState {
         match *self.gate.borrow() {
             MessageGate::Open => return Ok(()),
             MessageGate::Shut(reason) => return Err(reason),
-            MessageGate::OpenUntil(_) | MessageGate::Held => {}
+            MessageGate::OpenUntil(_) | MessageGate::Waiting => {}
         }
         let mut number = 0;
         self.came.send_modify(|count| {
@@ -103,7 +103,7 @@ impl GateState {
                 MessageGate::Open => return Ok(()),
                 MessageGate::Shut(reason) => return Err(reason),
                 MessageGate::OpenUntil(end) if is_assured && Instant::now() < end => return Ok(()),
-                MessageGate::OpenUntil(_) | MessageGate::Held => {}
+                MessageGate::OpenUntil(_) | MessageGate::Waiting => {}
             }
             // Neither fails, because `self` has the senders.
             let _ = tokio::select! {
@@ -114,11 +114,11 @@ impl GateState {
     }
 
     /// Waits until a message waits for assurance; returns the number of the last message that has come.
-    async fn unsure(&self) -> u64 {
+    async fn wait_for_unassured(&self) -> u64 {
         let (mut gate, mut came) = (self.gate.subscribe(), self.came.subscribe());
         loop {
             let last = *came.borrow_and_update();
-            let asks = matches!(*gate.borrow_and_update(), MessageGate::OpenUntil(_) | MessageGate::Held);
+            let asks = matches!(*gate.borrow_and_update(), MessageGate::OpenUntil(_) | MessageGate::Waiting);
             if asks && last > *self.assured.borrow() {
                 return last;
             }
@@ -182,7 +182,7 @@ impl VisibleHead {
     }
 
     /// The newest block that messages see.
-    pub fn served(&self) -> Option<BlockRef> {
+    pub fn newest_visible(&self) -> Option<BlockRef> {
         let pinned: PinnedHead = self.shared.client.pin(self.shared.now());
         pinned.chain().map(|chain| BlockRef { number: chain.head().number, hash: chain.head().hash() })
     }
@@ -205,7 +205,7 @@ impl VisibleHead {
     }
 
     /// Sets the gate. Messages that have passed it are answered.
-    pub fn set(&self, gate: MessageGate) {
+    pub fn set_gate(&self, gate: MessageGate) {
         self.gate.gate.send_if_modified(|present| {
             let differs = *present != gate;
             *present = gate;
@@ -213,14 +213,14 @@ impl VisibleHead {
         });
     }
 
-    /// Waits until a message waits for assurance; returns the number of the last message that has come, for [`Self::assure`].
-    pub async fn unsure(&self) -> u64 {
-        self.gate.unsure().await
+    /// Waits until a message waits for assurance; returns the number of the last message that has come, for [`Self::assure_up_to`].
+    pub async fn wait_for_unassured(&self) -> u64 {
+        self.gate.wait_for_unassured().await
     }
 
     /// Assures all messages up to this number. The host must have found out, after they had come, that no other front end shows a later
     /// block than this one.
-    pub fn assure(&self, number: u64) {
+    pub fn assure_up_to(&self, number: u64) {
         self.gate.assured.send_modify(|assured| *assured = number.max(*assured));
     }
 

@@ -32,7 +32,7 @@ pub(super) fn attach(
     if index.progress().is_some() {
         let (weak, chain, stopping) = (Arc::downgrade(&index), node.local().clone(), stopping.clone());
         let build = move || {
-            priority::lower();
+            priority::lower_priority();
             build(&weak, &chain, &stopping);
         };
         if let Err(failure) = std::thread::Builder::new().name("log-index".to_owned()).spawn(build) {

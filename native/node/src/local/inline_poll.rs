@@ -37,7 +37,7 @@ impl HeaderJsonCache {
         now: u64,
     ) -> Option<PollResult> {
         let (owner, filters) = (caller.owner(), client.node().filters());
-        filters.ask_as(owner);
+        filters.set_owner(owner);
         let view = snapshot.view_of(owner.asker, now, &|| false);
         if !filters.poll_is_short(subscription, &*view, now) {
             return None;

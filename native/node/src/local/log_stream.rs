@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use rootlight::rpc::LogStream;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::NO_ROOM;
+use rootlight_limits::budget::BUDGET_USED_UP;
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::Pauses;
 use rootlight_limits::runs::{RunQueue, Size};
@@ -27,8 +27,8 @@ pub(super) fn pieces(
         async move {
             // A stream is one call, not a batch.
             let permit = runs.enter(caller_id, Size::Single).await;
-            let reserved = limits.hold_run(caller_id.quota_owner(), logs.next_bytes(), patience).await;
-            let mut reserved = reserved.ok_or_else(|| io::Error::other(NO_ROOM))?;
+            let reserved = limits.reserve_run(caller_id.quota_owner(), logs.next_bytes(), patience).await;
+            let mut reserved = reserved.ok_or_else(|| io::Error::other(BUDGET_USED_UP))?;
             let make = move |pauses: &Pauses<'_>| {
                 let _permit = permit;
                 let piece = logs.next_piece();

@@ -11,7 +11,7 @@ use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::unix_time::unix_time;
 
-use super::inline_runs::{Attempt, InlineRuns};
+use super::inline_runs::{InlineRun, InlineRuns};
 use super::state::{LocalState, NoChange, Writer, changed, host_input, lock, publish};
 use crate::recovery::AllProcessors;
 
@@ -24,7 +24,7 @@ pub(super) struct MessageRun {
     /// On a fork, the caller and a copy of the message, because the message may have to run several times until all its data is
     /// fetched.
     again: Option<(Arc<Caller>, Message)>,
-    /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
+    /// The snapshot and the time (seconds since 1970) with which an inline run has run a part of the message.
     begun: Option<(Arc<dyn Snapshot>, u64)>,
 }
 
@@ -38,7 +38,7 @@ impl MessageRun {
 
     /// Answers the message on the calling thread if that takes no longer than moving the message to another thread. A brief
     /// message is answered if it needs no disk and does not wait for another writer. Another short message that only reads
-    /// runs for as long as attempts may take ([`InlineRuns`]). Returns the run if it is not finished.
+    /// runs for as long as inline runs may take ([`InlineRuns`]). Returns the run if it is not finished.
     pub(super) fn begin(
         mut self,
         inline_runs: &InlineRuns,
@@ -63,9 +63,9 @@ impl MessageRun {
             return Err(self);
         }
         let (view, now) = (parts.view(), unix_time());
-        let attempt = Attempt::begin();
-        let reply = self.message.begin(&*view, now, &|| inline_runs.is_over(&attempt));
-        inline_runs.note_duration(caller_id, &attempt);
+        let inline_run = InlineRun::begin();
+        let reply = self.message.begin(&*view, now, &|| inline_runs.is_over(&inline_run));
+        inline_runs.note_duration(caller_id, &inline_run);
         self.begun = Some((view, now));
         reply.map(Ok).ok_or(self)
     }

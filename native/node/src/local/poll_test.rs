@@ -60,7 +60,7 @@ async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
             let [here, too, by_message] = ids else { panic!("three subscriptions") };
             let found = service.poll_inline(&callers[0], *here).unwrap();
             let shared = service.poll_inline(&callers[1], *too).unwrap();
-            let expected = news_by_message(&service, &callers[2], *by_message).await.0;
+            let expected = notifications_by_message(&service, &callers[2], *by_message).await.0;
             assert_eq!((results(&found), found.is_gone), (results(&expected), false), "round {round}");
             assert_eq!(results(&shared), results(&expected), "round {round}");
             count += expected.texts.len();
@@ -125,6 +125,6 @@ async fn a_poll_that_may_be_long_is_left_to_a_message() {
     assert_eq!(service.poll_inline(&caller, id).unwrap().texts.len(), 64);
     get(&service, "anvil_mine", json!(["0x41"])).await;
     assert!(service.poll_inline(&caller, id).is_none());
-    assert_eq!(news_by_message(&service, &caller, id).await.0.texts.len(), 65);
+    assert_eq!(notifications_by_message(&service, &caller, id).await.0.texts.len(), 65);
     assert!(service.poll_inline(&caller, id).unwrap().texts.is_empty());
 }

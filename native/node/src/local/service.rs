@@ -13,7 +13,7 @@ use rootlight::engine::{LocalNode, RESOURCE_UNAVAILABLE, View};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{LocalClient, MAX_RESPONSE, Message, Notifications, Reply, ReplyOrLogs, notification};
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{NO_ROOM, Reservation, SMALL_ANSWER};
+use rootlight_limits::budget::{BUDGET_USED_UP, Reservation, SMALL_ANSWER};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::Pauses;
 use rootlight_limits::runs::{RunQueue, Size};
@@ -22,7 +22,7 @@ use rootlight_server::bans::HostBans;
 use rootlight_server::methods::dispatcher;
 use rootlight_server::service::{
     Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus,
-    news_by_message,
+    notifications_by_message,
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -170,8 +170,8 @@ impl LocalService {
 
     /// Reserves bytes of the answer budget for a reply.
     async fn reserve(&self, caller_id: CallerId, reply: Reply) -> Result<ReservedReply, Unanswered> {
-        let reserved = self.limits().hold_answer(caller_id.quota_owner(), reply.bytes()).await;
-        let reserved = reserved.ok_or(Unanswered::NoRoom)?;
+        let reserved = self.limits().reserve_answer(caller_id.quota_owner(), reply.bytes()).await;
+        let reserved = reserved.ok_or(Unanswered::BudgetUsedUp)?;
         Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
     }
 
@@ -190,8 +190,9 @@ impl LocalService {
             (false, _) => &self.writes,
         };
         let permit = runs.enter(caller_id, size).await;
-        let reserved = self.limits().hold_run(caller_id.quota_owner(), MAX_RESPONSE, BUDGET_PATIENCE).await;
-        let mut reserved = reserved.ok_or(Unanswered::NoRoom)?;
+        let reserved =
+            self.limits().reserve_run(caller_id.quota_owner(), MAX_RESPONSE, BUDGET_PATIENCE).await;
+        let mut reserved = reserved.ok_or(Unanswered::BudgetUsedUp)?;
         let work = move |pauses: &Pauses<'_>| {
             let _permit = permit;
             run.run(pauses)
@@ -240,7 +241,9 @@ impl LocalService {
     fn replied(&self, id: Id, answered: Result<ReservedReply, Unanswered>) -> ReservedReply {
         let reserved = match answered {
             Ok(reserved) => reserved,
-            Err(Unanswered::NoRoom) => return ReservedReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
+            Err(Unanswered::BudgetUsedUp) => {
+                return ReservedReply::failed(id, LIMIT_EXCEEDED, BUDGET_USED_UP);
+            }
             Err(Unanswered::Unchanged(failure)) => {
                 let code = match failure {
                     NoChange::NotStored(_) => INTERNAL_ERROR,
@@ -268,7 +271,7 @@ enum Unanswered {
     /// The change cannot be written to disk, or data of a fork's network cannot be fetched.
     Unchanged(NoChange),
     /// The answer budget is used up.
-    NoRoom,
+    BudgetUsedUp,
 }
 
 impl From<NoChange> for Unanswered {
@@ -319,7 +322,7 @@ impl Service for LocalService {
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
         match self.poll_inline(caller, subscription) {
             Some(news) => Box::pin(ready((news, Reservation::default()))),
-            None => Box::pin(news_by_message(self, caller, subscription)),
+            None => Box::pin(notifications_by_message(self, caller, subscription)),
         }
     }
 

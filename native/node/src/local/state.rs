@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
-use rootlight::dev::BitcoinSide;
+use rootlight::dev::SimulatedBitcoin;
 use rootlight::engine::{HostInput, Snapshot};
 use rootlight::exec::Interrupts;
 use rootlight::rpc::LocalClient;
@@ -159,10 +159,10 @@ impl LocalState {
 
 /// A change in progress of the Bitcoin chain beside a development chain. Dropping it, which only a panic does, leaves the changed chain,
 /// as the development chain is left too.
-struct BitcoinChange(Option<Arc<dyn BitcoinSide>>);
+struct BitcoinChange(Option<Arc<dyn SimulatedBitcoin>>);
 
 impl BitcoinChange {
-    fn begin(bitcoin: Option<Arc<dyn BitcoinSide>>) -> Self {
+    fn begin(bitcoin: Option<Arc<dyn SimulatedBitcoin>>) -> Self {
         if let Some(bitcoin) = &bitcoin {
             // `true`: readers may see the blocks of the change before it has ended.
             bitcoin.begin(true);

@@ -44,7 +44,12 @@ impl ResponseScheduler {
     pub(super) fn new(work: Arc<LongWork>) -> Self {
         let of = |bytes| SharedBudget::new(bytes, bytes / 2);
         // The queue has a permit less than there are processors, because making a response cannot pause for other work.
-        Self { queue: RunQueue::without_pauses(), work, long: of(LONG_BYTES), short: of(SHORT_BYTES) }
+        Self {
+            queue: RunQueue::for_work_without_pauses(),
+            work,
+            long: of(LONG_BYTES),
+            short: of(SHORT_BYTES),
+        }
     }
 
     /// Makes a response of at most about `bytes`, on a thread for long work. `None` means that the peer gets no response.

@@ -334,7 +334,7 @@ impl PeerHandler for ServedPeer {
         self.quota.clone()
     }
 
-    fn pushed(&self, push: Push<'_>) {
+    fn handle_push(&self, push: Push<'_>) {
         if let Push::Transactions(transactions) = push {
             transactions.iter().take(MAX_SEEN).for_each(|transaction| self.seen.insert(transaction));
             self.note_useful();
@@ -342,13 +342,13 @@ impl PeerHandler for ServedPeer {
         }
     }
 
-    fn respond(self: Arc<Self>, asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
+    fn respond(self: Arc<Self>, request: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
         let handler = self.clone();
-        let make = move || match asked {
+        let make = move || match request {
             PeerRequest::Request { id, request } => handler.requested(id, request),
             PeerRequest::Block(hash) => handler.block(hash),
         };
-        Some(Box::pin(async move { self.scheduler.answer(self.peer, bytes_for(&asked), make).await }))
+        Some(Box::pin(async move { self.scheduler.answer(self.peer, bytes_for(&request), make).await }))
     }
 
     fn is_contended(&self, is_long: bool) -> bool {
@@ -357,8 +357,8 @@ impl PeerHandler for ServedPeer {
 }
 
 /// The bytes that are reserved while the response is made. A block is rarely longer; for a longer one, more bytes are taken.
-const fn bytes_for(asked: &PeerRequest) -> usize {
-    match asked {
+const fn bytes_for(request: &PeerRequest) -> usize {
+    match request {
         // The blocks, and the message with them.
         PeerRequest::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
             2 * MAX_FRAME_SENT

@@ -32,7 +32,7 @@ impl LimitedNode {
             return Ok(None);
         }
         let permit = self.permits.acquire(quota_owner()).await;
-        let full = || UpstreamError::Unasked("too many questions of this caller wait for the node".into());
+        let full = || UpstreamError::NotSent("too many questions of this caller wait for the node".into());
         permit.ok_or_else(full).map(Some)
     }
 }

@@ -52,7 +52,7 @@ impl ProvableBlockFinder {
             Err(TryLockError::WouldBlock) => return before?.newest,
         };
         // `true`: the search may take long.
-        let newest = priority::in_place(true, || self.search_from(before, chain, version));
+        let newest = priority::run_in_place(true, || self.search_from(before, chain, version));
         let found = Some(ProvableBlock { version, head, newest });
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
         newest

@@ -11,7 +11,7 @@ use super::tables::{BLOCKS, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS, SETTINGS}
 
 /// States after a block, to be written.
 #[derive(Debug, Clone)]
-pub struct States {
+pub struct StatesToWrite {
     /// Hash of the block.
     pub block: B256,
     /// Roots of its states.
@@ -37,7 +37,7 @@ impl ChainStore {
     pub fn append(
         &self,
         blocks: &[StoredBlock],
-        states: &[States],
+        states: &[StatesToWrite],
         head: B256,
     ) -> Result<(), ChainStoreError> {
         self.append_with(blocks, states, head, &FurtherWrites::default())
@@ -47,7 +47,7 @@ impl ChainStore {
     pub(super) fn append_with(
         &self,
         blocks: &[StoredBlock],
-        states: &[States],
+        states: &[StatesToWrite],
         head: B256,
         further: &FurtherWrites<'_>,
     ) -> Result<(), ChainStoreError> {
@@ -85,7 +85,7 @@ fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), ChainS
 }
 
 /// Writes the states after a block, and their roots; zeros stand for no state.
-fn put_states(write: &WriteTransaction, states: &States) -> Result<(), ChainStoreError> {
+fn put_states(write: &WriteTransaction, states: &StatesToWrite) -> Result<(), ChainStoreError> {
     for state in &states.tries {
         put_state(write, state)?;
     }

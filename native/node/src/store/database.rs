@@ -248,7 +248,7 @@ impl NodeSource for StoredNodes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::append::States;
+    use super::super::append::StatesToWrite;
     use super::*;
     use rootlight::trie::{Loader, Trie};
 
@@ -277,7 +277,7 @@ mod tests {
                 let tries: Vec<Trie> = entries.iter().map(|entries| state(*entries)).collect();
                 let root = |at: usize| tries.get(at).map(Trie::root);
                 let roots = StateRoots { executed: root(0), edited: root(1) };
-                States { block: block(number).hash, roots, tries }
+                StatesToWrite { block: block(number).hash, roots, tries }
             };
             store.append(&[block(1)], &[states(1, &[5])], block(1).hash).unwrap();
             let two = [states(2, &[]), states(3, &[9, 7])];

@@ -17,7 +17,7 @@ mod log_index;
 mod persist;
 mod tables;
 
-pub use append::States;
+pub use append::StatesToWrite;
 pub use database::{ChainStore, OpenStore, StateRoots, StoredBlock, StoredNodes};
 pub use error::ChainStoreError;
 pub use log_index::StoredIndex;

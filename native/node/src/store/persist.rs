@@ -11,7 +11,7 @@ use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::append::{FurtherWrites, States};
+use super::append::{FurtherWrites, StatesToWrite};
 use super::database::{ChainStore, OpenStore, StateRoots, StoreSlot, StoredBlock, StoredNodes};
 use super::error::ChainStoreError;
 use super::log_index::StoredIndex;
@@ -235,7 +235,7 @@ impl ChainPersistence {
         chain: &ChainSnapshot,
         header: &VerifiedHeader,
         executed: &HashMap<B256, Trie>,
-    ) -> Result<Option<States>, ChainStoreError> {
+    ) -> Result<Option<StatesToWrite>, ChainStoreError> {
         let hash = header.hash();
         let stored = if self.stored_blocks.contains(&hash) { Some(self.stored_roots(header)?) } else { None };
         let executed = executed.get(&hash).filter(|_| stored.is_none()).cloned();
@@ -256,7 +256,7 @@ impl ChainPersistence {
             roots.edited = root.filter(|_| root != roots.executed);
             tries.push(current);
         }
-        Ok((stored != Some(roots)).then_some(States { block: hash, roots, tries }))
+        Ok((stored != Some(roots)).then_some(StatesToWrite { block: hash, roots, tries }))
     }
 
     /// Returns the stored state roots of a block that the store holds.

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::KeyError;
+use super::key_database::KeyDatabase;
 use super::meter::KeyUsage;
 use super::record::KeyRecord;
-use super::registry::Registry;
 use super::rules::{KeyChange, KeyRules};
 
 /// A command on API keys.
@@ -82,21 +82,21 @@ impl Command {
     /// Runs the command.
     ///
     /// # Errors
-    /// As the functions of [`Registry`].
-    pub fn run(&self, registry: &Registry) -> Result<CommandReply, KeyError> {
+    /// As the functions of [`KeyDatabase`].
+    pub fn run(&self, database: &KeyDatabase) -> Result<CommandReply, KeyError> {
         let changed = |(record, usage): (_, KeyUsage)| {
             let record: std::sync::Arc<KeyRecord> = record;
             CommandReply::Changed(Box::new(KeySummary::new(&record, usage)))
         };
         match self {
-            Self::Create { change } => Ok(CommandReply::Created { key: registry.create(change)?.0.reveal() }),
+            Self::Create { change } => Ok(CommandReply::Created { key: database.create(change)?.0.reveal() }),
             Self::List => {
                 let listed =
-                    registry.list().into_iter().map(|(record, usage)| KeySummary::new(&record, usage));
+                    database.list().into_iter().map(|(record, usage)| KeySummary::new(&record, usage));
                 Ok(CommandReply::Keys(listed.collect()))
             }
-            Self::Revoke { id } => registry.revoke(id).map(changed),
-            Self::Limit { id, change } => registry.limit(id, change).map(changed),
+            Self::Revoke { id } => database.revoke(id).map(changed),
+            Self::Limit { id, change } => database.limit(id, change).map(changed),
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::error::KeyError;
-use super::registry::Registry;
+use super::key_database::KeyDatabase;
 #[cfg(unix)]
 use crate::unix_socket::{self, SocketFile};
 
@@ -20,22 +20,22 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 /// The tasks beside a server. Dropping the value ends them and writes the counters.
 #[derive(Debug)]
 pub struct KeyTasks {
-    registry: Arc<Registry>,
+    database: Arc<KeyDatabase>,
     tasks: Vec<JoinHandle<()>>,
     #[cfg(unix)]
     _socket: Option<SocketFile>,
 }
 
-impl std::fmt::Debug for Registry {
+impl std::fmt::Debug for KeyDatabase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry").field("path", &self.path()).finish_non_exhaustive()
+        f.debug_struct("KeyDatabase").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
 impl Drop for KeyTasks {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-        write_counters(&self.registry);
+        write_counters(&self.database);
     }
 }
 
@@ -43,37 +43,37 @@ impl Drop for KeyTasks {
 ///
 /// # Errors
 /// The socket cannot be made.
-pub fn start(registry: Arc<Registry>) -> Result<KeyTasks, KeyError> {
+pub fn start(database: Arc<KeyDatabase>) -> Result<KeyTasks, KeyError> {
     let mut running = KeyTasks {
-        registry: registry.clone(),
+        database: database.clone(),
         tasks: Vec::new(),
         #[cfg(unix)]
         _socket: None,
     };
     #[cfg(unix)]
     {
-        let path = unix::socket_of(registry.path());
+        let path = unix::socket_of(database.path());
         // The process that has the database open replaces the socket that an earlier process left behind.
         let bound = unix_socket::bind(&path, 0o600);
         let (listener, file) = bound.map_err(|source| KeyError::File { path, source })?;
-        running.tasks.push(tokio::spawn(unix::serve(listener, registry.clone())));
+        running.tasks.push(tokio::spawn(unix::serve(listener, database.clone())));
         running._socket = Some(file);
     }
-    running.tasks.push(tokio::spawn(write_regularly(registry)));
+    running.tasks.push(tokio::spawn(write_regularly(database)));
     Ok(running)
 }
 
 /// Writes the counters in intervals, for ever.
-async fn write_regularly(registry: Arc<Registry>) {
+async fn write_regularly(database: Arc<KeyDatabase>) {
     loop {
         tokio::time::sleep(FLUSH_INTERVAL).await;
-        let registry = registry.clone();
-        let _ = tokio::task::spawn_blocking(move || write_counters(&registry)).await;
+        let database = database.clone();
+        let _ = tokio::task::spawn_blocking(move || write_counters(&database)).await;
     }
 }
 
-fn write_counters(registry: &Registry) {
-    if let Err(failure) = registry.flush() {
+fn write_counters(database: &KeyDatabase) {
+    if let Err(failure) = database.flush() {
         warn!("the usage of keys was not written: {failure}");
     }
 }
@@ -93,7 +93,7 @@ mod unix {
     use tokio::sync::Semaphore;
     use tokio::time::timeout;
 
-    use super::{Arc, Duration, KeyError, Path, PathBuf, Registry};
+    use super::{Arc, Duration, KeyDatabase, KeyError, Path, PathBuf};
     use crate::keys::admin::{Command, CommandReply};
 
     /// Longest command, in bytes. The longest lists of a key fit: four of 1,000 entries of at most 200 bytes each.
@@ -114,15 +114,15 @@ mod unix {
     }
 
     /// Takes commands for ever.
-    pub(super) async fn serve(listener: UnixListener, registry: Arc<Registry>) {
+    pub(super) async fn serve(listener: UnixListener, database: Arc<KeyDatabase>) {
         let permits = Arc::new(Semaphore::new(COMMANDS));
         loop {
             let Ok(permit) = permits.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let registry = registry.clone();
+                    let database = database.clone();
                     tokio::spawn(async move {
-                        let _ = timeout(PATIENCE, answer(stream, registry)).await;
+                        let _ = timeout(PATIENCE, answer(stream, database)).await;
                         drop(permit);
                     });
                 }
@@ -133,14 +133,14 @@ mod unix {
     }
 
     /// Reads a command, runs it and writes the reply.
-    async fn answer(mut stream: UnixStream, registry: Arc<Registry>) -> io::Result<()> {
+    async fn answer(mut stream: UnixStream, database: Arc<KeyDatabase>) -> io::Result<()> {
         let (reading, mut writing) = stream.split();
         let mut line = String::new();
         BufReader::new(reading.take(COMMAND_BYTES)).read_line(&mut line).await?;
         let run = move || -> Result<CommandReply, KeyError> {
             let command: Command =
                 serde_json::from_str(&line).map_err(|error| KeyError::Invalid(error.to_string()))?;
-            command.run(&registry)
+            command.run(&database)
         };
         // Writing to the database waits for the disk.
         let reply = tokio::task::spawn_blocking(run).await.map_err(io::Error::other)?;

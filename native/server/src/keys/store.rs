@@ -1,4 +1,4 @@
-//! The database of API keys: one redb file, which is made with mode 0600. `registry.rs` has the keys in memory.
+//! The database of API keys: one redb file, which is made with mode 0600. `key_database.rs` has the keys in memory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,9 +26,9 @@ const FORMAT: &str = "format";
 const VERSION: &str = "1";
 
 /// The open database file.
-pub(super) struct KeyDatabase(Database);
+pub(super) struct KeyFile(Database);
 
-impl KeyDatabase {
+impl KeyFile {
     /// Opens the database at a path, or makes it.
     pub(super) fn open(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
@@ -156,13 +156,13 @@ mod tests {
             json(&record("a", 1)).unwrap(),
         ] {
             let path = folder.path().join("keys");
-            let store = KeyDatabase::open(&path).unwrap();
+            let store = KeyFile::open(&path).unwrap();
             let used = KeyUsage::default();
             for (number, id) in (0..).zip(["a", "b", "c"]) {
                 store.put(&record(id, number), None).unwrap();
                 store.put_usage(&[(id.to_owned(), used.clone())]).unwrap();
             }
-            let ids = |store: &KeyDatabase| -> Vec<String> {
+            let ids = |store: &KeyFile| -> Vec<String> {
                 store.load().unwrap().into_iter().map(|(record, _)| record.id).collect()
             };
             assert_eq!(ids(&store), ["a", "b", "c"]);

@@ -1,6 +1,6 @@
 //! The interface of a server to the stores of API keys, their counters, their filters and events.
 //!
-//! [`Registry`](super::Registry) implements the traits for one process. `native/cluster/src/keys` implements them for several
+//! [`KeyDatabase`](super::KeyDatabase) implements the traits for one process. `native/cluster/src/keys` implements them for several
 //! servers that share a database; the comment of each trait says what such an implementation needs in addition.
 
 use std::sync::Arc;

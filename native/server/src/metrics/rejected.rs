@@ -26,7 +26,7 @@ pub(crate) enum Rejection {
     /// A limit of an API key is exceeded.
     Limit,
     /// A budget of memory is used up, all WebSockets are taken, or the API keys cannot be checked.
-    NoRoom,
+    Unavailable,
     /// The TLS handshake failed or took too long.
     Handshake,
 }
@@ -43,7 +43,7 @@ impl Rejection {
         (Self::SlowBody, "slow_body"),
         (Self::TooLong, "too_long"),
         (Self::Limit, "limit"),
-        (Self::NoRoom, "no_room"),
+        (Self::Unavailable, "no_room"),
         (Self::Handshake, "handshake"),
     ];
 
@@ -59,7 +59,7 @@ impl Rejection {
             413 => Self::TooLong,
             415 => Self::ContentType,
             429 => Self::Limit,
-            503 => Self::NoRoom,
+            503 => Self::Unavailable,
             _ => return None,
         })
     }

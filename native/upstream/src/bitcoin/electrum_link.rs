@@ -12,7 +12,7 @@ use tokio_tungstenite::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::UpstreamError;
-use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, bytes_to_reserve};
+use crate::source_quota::{BudgetUsedUp, ReceivedBytes, SourceQuota, bytes_to_reserve};
 use crate::words;
 use crate::ws_open::{Duplex, UpstreamSocket, connect, open};
 
@@ -88,7 +88,7 @@ impl Link {
             Self::Lines(lines) => lines.next(quota).await.map(Some),
             Self::Messages(socket) => {
                 let message = socket.next().await.ok_or_else(closed)?.map_err(of_socket)?;
-                let reserved = socket.get_mut().take_room();
+                let reserved = socket.get_mut().take_reservation();
                 match message {
                     Message::Text(text) => admit(quota, text.into(), reserved).map(Some),
                     Message::Close(_) => Err(closed()),
@@ -148,7 +148,7 @@ fn admit(
     bytes: Bytes,
     reserved: Reservation,
 ) -> Result<ReceivedBytes<Bytes>, UpstreamError> {
-    quota.admit(bytes, reserved).map_err(|NoRoom| UpstreamError::NoRoom)
+    quota.admit(bytes, reserved).map_err(|BudgetUsedUp| UpstreamError::BudgetUsedUp)
 }
 
 fn closed() -> UpstreamError {
@@ -229,7 +229,7 @@ mod tests {
         let (ours, mut theirs) = duplex(64 * 1024);
         tokio::spawn(async move { theirs.write_all(&vec![b'x'; MESSAGE_BYTES]).await });
         let quota = SourceQuota::alone(256 * 1024, 256 * 1024);
-        assert_eq!(Lines::new(ours).next(&quota).await.err(), Some(UpstreamError::NoRoom));
+        assert_eq!(Lines::new(ours).next(&quota).await.err(), Some(UpstreamError::BudgetUsedUp));
         assert_eq!(quota.taken(), 0);
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::hex::shown_hash;
 use crate::UpstreamError;
 use crate::http::{client, retry_after};
-use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, bytes_to_reserve};
+use crate::source_quota::{BudgetUsedUp, ReceivedBytes, SourceQuota, bytes_to_reserve};
 use crate::words::{self, describe};
 
 /// Blocks of one response.
@@ -117,7 +117,7 @@ impl Esplora {
 
     /// Counts a whole response in the quota.
     fn admit(&self, bytes: Vec<u8>, reserved: Reservation) -> Result<ReceivedBytes, UpstreamError> {
-        self.quota.admit(bytes, reserved).map_err(|NoRoom| UpstreamError::NoRoom)
+        self.quota.admit(bytes, reserved).map_err(|BudgetUsedUp| UpstreamError::BudgetUsedUp)
     }
 
     /// The error of a request that got no response.

@@ -242,7 +242,7 @@ impl BitcoinSource {
         }
         let coinbases = match &self.protocol {
             Protocol::Esplora(_) => {
-                Err(UpstreamError::Unasked("Esplora offers no coinbases in a practical way".into()))
+                Err(UpstreamError::NotSent("Esplora offers no coinbases in a practical way".into()))
             }
             Protocol::Electrum(electrum) => self.within(Box::pin(electrum.coinbases(heights))).await,
             Protocol::Rootlight(rootlight) => self.within(Box::pin(rootlight.coinbases(heights))).await,
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(esplora.headers(5, 0).await, Ok(Vec::new()));
         assert_eq!(electrum.headers(u32::MAX, 10).await, Ok(Vec::new()));
         assert_eq!(electrum.coinbases(&[]).await, Ok(Vec::new()));
-        assert!(matches!(esplora.coinbases(&[1]).await, Err(UpstreamError::Unasked(_))));
+        assert!(matches!(esplora.coinbases(&[1]).await, Err(UpstreamError::NotSent(_))));
         let rootlight = BitcoinSource::open("rootlight+http://127.0.0.1:1").unwrap();
         assert_eq!(rootlight.headers(u32::MAX, 10).await, Ok(Vec::new()));
         assert_eq!(rootlight.coinbases(&[]).await, Ok(Vec::new()));

@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use super::error::PeerError;
 use super::share::MinuteQuota;
-use crate::source_quota::{NoRoom, ReceiveQuota, ReceivedBytes, SHORT, SourceQuota};
+use crate::source_quota::{BudgetUsedUp, ReceiveQuota, ReceivedBytes, SHORT, SourceQuota};
 
 /// Longest wait for a response. A peer that does not have the requested data sends no response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -57,7 +57,7 @@ const LONGEST_MESSAGE: u32 = 15;
 const CONTENDED_MESSAGE: u32 = 2;
 
 /// Why a connection ends whose slow message holds bytes of the budget that others need. This is no fault of the peer.
-pub(super) const ENDED_FOR_ROOM: DisconnectReason = DisconnectReason::TooManyPeers;
+pub(super) const ENDED_FOR_BUDGET: DisconnectReason = DisconnectReason::TooManyPeers;
 
 /// Longest message that a peer may send unasked, in bytes: a block.
 pub const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
@@ -66,7 +66,7 @@ pub const LONGEST_UNASKED: usize = 2 * 1024 * 1024;
 const LATE: Duration = Duration::from_secs(60);
 
 /// Most requests of a peer that wait for their responses. Further ones are dropped, as the reference node does.
-const MAX_ASKED: usize = 256;
+const MAX_PEER_REQUESTS: usize = 256;
 
 /// Most requests of a peer for state chunks that wait for their responses, as in the reference node.
 const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
@@ -77,11 +77,11 @@ pub trait PeerHandler: Send + Sync + 'static {
     fn quota(&self) -> SourceQuota;
 
     /// Handles a message without an id.
-    fn pushed(&self, push: Push<'_>);
+    fn handle_push(&self, push: Push<'_>);
 
     /// Makes the response to a request of the peer; the future returns `None` for a request without one. Returns `None` at
     /// once, as by default, if this owner answers no requests at all.
-    fn respond(self: Arc<Self>, _asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
+    fn respond(self: Arc<Self>, _request: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
         None
     }
 
@@ -185,7 +185,7 @@ pub(super) struct OpenRequests {
     waiting: BTreeMap<u64, OpenRequest>,
     next_id: u64,
     /// The peer's requests. The next one is answered when the response to the one before is sent.
-    asked: VecDeque<PeerRequest>,
+    peer_requests: VecDeque<PeerRequest>,
     /// The reservation that a response holds until the socket has taken it, and whether the response is a long one.
     unsent: Option<(Reservation, bool)>,
     /// The lengths of responses that may come in, in bytes, each with the time until which it may.
@@ -309,7 +309,7 @@ impl PeerConnection {
         if self.slow > LONGEST_MESSAGE {
             self.session.disconnect(DisconnectReason::PingTimeout);
         } else if self.slow > CONTENDED_MESSAGE && self.unread.is_wanted() {
-            self.session.disconnect(ENDED_FOR_ROOM);
+            self.session.disconnect(ENDED_FOR_BUDGET);
         }
     }
 
@@ -317,7 +317,7 @@ impl PeerConnection {
     fn next_event(&mut self) -> Option<Event> {
         let is_long = self.session.whole_message().is_some_and(|bytes| bytes > SHORT);
         let now = self.clock.now();
-        priority::in_place(is_long, || self.session.next_event(now))
+        priority::run_in_place(is_long, || self.session.next_event(now))
     }
 
     /// Sends a caller's message if the caller's share of the minute allows this; otherwise the message fails.
@@ -326,7 +326,7 @@ impl PeerConnection {
             return;
         }
         let now = self.clock.now();
-        let left = self.session.send_room(now);
+        let left = self.session.sends_left(now);
         if message.quota_owner.is_some_and(|owner| !self.minute.take(owner, now, left)) {
             let _ = message.reply.send(Err(PeerError::Share));
             return;
@@ -371,7 +371,7 @@ impl PeerConnection {
     fn take(&mut self, payload: Vec<u8>) {
         let answered = match Message::decode(&payload) {
             Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(PeerRequest::Block(hash)),
-            Ok(Message::Push(push)) => return self.host.pushed(push),
+            Ok(Message::Push(push)) => return self.host.handle_push(push),
             Ok(Message::Response { id, response }) => {
                 let asked = self.open_requests.waiting.get(&id);
                 Some(id).filter(|_| asked.is_some_and(|asked| response.answers(&asked.request)))
@@ -388,25 +388,27 @@ impl PeerConnection {
     }
 
     /// Queues a request of the peer, unless too many wait.
-    fn queue(&mut self, asked: PeerRequest) {
-        let waiting = &mut self.open_requests.asked;
-        let chunks = waiting.iter().filter(|asked| asked.is_chunk()).count();
+    fn queue(&mut self, request: PeerRequest) {
+        let waiting = &mut self.open_requests.peer_requests;
+        let chunks = waiting.iter().filter(|request| request.is_chunk()).count();
         let making = usize::from(self.making.as_ref().is_some_and(|making| making.is_chunk));
-        let too_many = asked.is_chunk() && chunks.saturating_add(making) >= MAX_CHUNKS;
-        if waiting.len() < MAX_ASKED && !too_many {
-            waiting.push_back(asked);
+        let too_many = request.is_chunk() && chunks.saturating_add(making) >= MAX_CHUNKS;
+        if waiting.len() < MAX_PEER_REQUESTS && !too_many {
+            waiting.push_back(request);
         }
     }
 
     /// Begins the response to the next request of the peer, if the response before is sent and the limit of a minute allows
     /// another message. So a peer has at most one response in memory, however slowly it reads.
     fn make_next(&mut self) {
-        if self.making.is_some() || self.session.send_room(self.clock.now()) == 0 {
+        if self.making.is_some() || self.session.sends_left(self.clock.now()) == 0 {
             return;
         }
-        let Some(asked) = self.open_requests.asked.pop_front() else { return };
-        let Some(answer) = self.host.clone().respond(asked) else { return self.open_requests.asked.clear() };
-        self.making = Some(PendingResponse { is_chunk: asked.is_chunk(), answer });
+        let Some(request) = self.open_requests.peer_requests.pop_front() else { return };
+        let Some(answer) = self.host.clone().respond(request) else {
+            return self.open_requests.peer_requests.clear();
+        };
+        self.making = Some(PendingResponse { is_chunk: request.is_chunk(), answer });
     }
 
     fn answer(&mut self, answer: Option<PeerResponse>) {
@@ -502,7 +504,7 @@ impl OpenRequests {
             let Some(OpenRequest { reply, permit, .. }) = self.waiting.remove(&id) else { return };
             // The peer may have responded, but was not read. This is no fault of the peer.
             if self.unread_since.is_some() {
-                let _ = reply.send(Err(NoRoom.into()));
+                let _ = reply.send(Err(BudgetUsedUp.into()));
                 continue;
             }
             permit.iter().for_each(RequestPermit::unanswered);

@@ -53,8 +53,8 @@ async fn time_limits_of_requests_stop_while_the_peer_is_not_read() {
     tokio::time::advance(Duration::from_secs(2)).await;
     open_requests.note_read(false);
     let later = ask(&mut open_requests);
-    assert_eq!(ended(&mut open_requests, answer).await, (6, PeerError::NoRoom));
-    assert_eq!(ended(&mut open_requests, later).await.1, PeerError::NoRoom);
+    assert_eq!(ended(&mut open_requests, answer).await, (6, PeerError::BudgetUsedUp));
+    assert_eq!(ended(&mut open_requests, later).await.1, PeerError::BudgetUsedUp);
 }
 
 #[tokio::test(start_paused = true)]

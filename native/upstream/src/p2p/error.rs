@@ -10,7 +10,7 @@ use rootlight_p2p::rlpx::RlpxError;
 use rootlight_p2p::session::CloseReason;
 
 use crate::UpstreamError;
-use crate::source_quota::{NoRoom, NoWork};
+use crate::source_quota::{BudgetUsedUp, NoWork};
 
 /// JSON-RPC code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -51,8 +51,8 @@ pub enum PeerError {
     #[error("the peer reads no more messages for {0} ms")]
     Limit(u64),
     /// Too few bytes of the memory budget are free for a response.
-    #[error("{}", UpstreamError::NoRoom)]
-    NoRoom,
+    #[error("{}", UpstreamError::BudgetUsedUp)]
+    BudgetUsedUp,
     #[error("response of the peer: {0}")]
     Message(#[from] MessageError),
     /// A response does not fit its request. The text says what is wrong.
@@ -118,23 +118,23 @@ impl PeerError {
     /// that a peer answers: neither is a fault of the peer.
     pub(super) fn of_caller(self) -> UpstreamError {
         match self {
-            Self::NoResponse(_) => UpstreamError::NotHeld(self.to_string()),
-            Self::Lacking | Self::Share | Self::Limit(_) => UpstreamError::Unasked(self.to_string()),
+            Self::NoResponse(_) => UpstreamError::NotAvailable(self.to_string()),
+            Self::Lacking | Self::Share | Self::Limit(_) => UpstreamError::NotSent(self.to_string()),
             other => other.into(),
         }
     }
 }
 
-impl From<NoRoom> for PeerError {
-    fn from(_: NoRoom) -> Self {
-        Self::NoRoom
+impl From<BudgetUsedUp> for PeerError {
+    fn from(_: BudgetUsedUp) -> Self {
+        Self::BudgetUsedUp
     }
 }
 
 impl From<NoWork> for PeerError {
     fn from(why: NoWork) -> Self {
         match why {
-            NoWork::NoRoom => Self::NoRoom,
+            NoWork::BudgetUsedUp => Self::BudgetUsedUp,
             NoWork::TooLong => Self::Wrong("it is longer than an honest one"),
         }
     }
@@ -151,7 +151,7 @@ impl From<PeerError> for UpstreamError {
             // 429 is HTTP's status "Too Many Requests".
             PeerError::Limit(wait) => Self::Busy { status: 429, seconds: wait.div_ceil(1_000) },
             PeerError::NoResponse(_) | PeerError::Lacking | PeerError::Share => Self::Silent(message),
-            PeerError::NoRoom => Self::NoRoom,
+            PeerError::BudgetUsedUp => Self::BudgetUsedUp,
             PeerError::Message(_)
             | PeerError::Wrong(_)
             | PeerError::OtherHash { .. }

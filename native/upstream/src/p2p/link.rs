@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::connection::{
-    Clock, ENDED_FOR_ROOM, OpenRequests, OutgoingKind, OutgoingMessage, PeerConnection, PeerHandler,
+    Clock, ENDED_FOR_BUDGET, OpenRequests, OutgoingKind, OutgoingMessage, PeerConnection, PeerHandler,
     READ_BYTES,
 };
 use super::error::PeerError;
@@ -163,7 +163,7 @@ impl PeerLink {
     /// The error of a message that the task of the connection did not answer.
     fn why_ended(&self) -> PeerError {
         match &*self.ended.borrow() {
-            Some(CloseReason::ByUs(ENDED_FOR_ROOM)) => PeerError::NoRoom,
+            Some(CloseReason::ByUs(ENDED_FOR_BUDGET)) => PeerError::BudgetUsedUp,
             Some(reason) => PeerError::Closed(reason.clone()),
             None => PeerError::NotConnected("the connection has just ended".into()),
         }

@@ -11,7 +11,7 @@
 //! | `node`, `address` | a node that is dialled again and again, and its address |
 //! | `link`, `connection` | one connection: its handle, and the task that owns the socket |
 //! | `share`, `negative_cache` | a caller's share of the messages that a peer reads; data about which a peer did not respond |
-//! | `find` | nodes that the operator did not name: discovery, the book of found nodes, slots that use one after another |
+//! | `find` | nodes that the operator did not name: discovery, the list of found nodes, slots that use one after another |
 
 mod address;
 mod answer;

@@ -252,7 +252,7 @@ impl PeerNode {
     }
 
     /// A signal for new blocks.
-    pub fn heads(&self) -> Arc<Notify> {
+    pub fn head_signal(&self) -> Arc<Notify> {
         self.announcements.heads.clone()
     }
 
@@ -391,7 +391,7 @@ impl PeerHandler for PeerAnnouncements {
         self.quota.clone()
     }
 
-    fn pushed(&self, push: Push<'_>) {
+    fn handle_push(&self, push: Push<'_>) {
         let announced = match push {
             // A status is the node's present head, which is lower after a reorganisation.
             Push::Status(status) => {

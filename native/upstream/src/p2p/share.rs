@@ -70,13 +70,13 @@ impl MinuteQuota {
     pub(super) fn take(&mut self, owner: QuotaOwner, now_ms: u64, still_read: u64) -> bool {
         let (limit, left) = (self.limit, still_read.saturating_sub(self.limit / OWN_PART));
         if self.sent.len() >= MAX_CALLERS {
-            self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
+            self.sent.retain(|_, sent| sent.window.left(now_ms) < limit);
         }
         if self.sent.len() >= MAX_CALLERS {
             self.sent.clear();
         }
         let is_beyond = |sent: &mut SentCount| {
-            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(SHARE_FACTOR)
+            limit.saturating_sub(sent.window.left(now_ms)) >= left.saturating_mul(SHARE_FACTOR)
         };
         let new = || SentCount { window: RateWindow::new(limit), next_ms: 0 };
         let own = self.sent.entry(owner).or_insert_with(new);
@@ -105,7 +105,7 @@ mod tests {
         let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
         let mut sent_by = |owner: u64| {
             let mut sent = 0;
-            while minute.take(owner.into(), 5_000, all.room(5_000)) {
+            while minute.take(owner.into(), 5_000, all.left(5_000)) {
                 all.take(5_000, 1).unwrap();
                 sent += 1;
             }
@@ -113,19 +113,19 @@ mod tests {
         };
         assert_eq!([1, 2, 3, 1].map(&mut sent_by), [675, 169, 42, 0]);
         assert!((4..50).map(sent_by).sum::<i32>() > 0);
-        assert_eq!(all.room(5_000), 100);
+        assert_eq!(all.left(5_000), 100);
         // Beyond its share, a caller is served slowly, and leaves a part to others.
         let (mut minute, mut all, mut slowly) = (MinuteQuota::new(1_000), RateWindow::new(1_000), 0);
         for now in (5_000..60_000).step_by(5) {
-            if minute.take(1.into(), now, all.room(now)) {
+            if minute.take(1.into(), now, all.left(now)) {
                 all.take(now, 1).unwrap();
                 slowly += u64::from(now > 10_000);
             }
         }
         assert!((50..=200).contains(&slowly), "{slowly}");
-        assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
+        assert!((150..=250).contains(&all.left(60_000)), "{}", all.left(60_000));
         // A minute later the whole share is available again.
-        assert!(minute.take(1.into(), 130_000, all.room(130_000)));
+        assert!(minute.take(1.into(), 130_000, all.left(130_000)));
     }
 
     /// The caller that tries most often does not get all messages that are left.
@@ -138,7 +138,7 @@ mod tests {
             for (owner, sent) in
                 [1_u64, 2].into_iter().zip(&mut sent).filter(|(owner, _)| *owner == 1 || now % 200 == 0)
             {
-                if minute.take(owner.into(), now, all.room(now)) {
+                if minute.take(owner.into(), now, all.left(now)) {
                     all.take(now, 1).unwrap();
                     *sent += u64::from(now > 40_000);
                 }
@@ -146,6 +146,6 @@ mod tests {
         }
         let [often, seldom] = sent;
         assert!(often > 0 && often <= 2 * seldom, "{sent:?}");
-        assert!(all.room(60_000) > 100, "what is left lasts");
+        assert!(all.left(60_000) > 100, "what is left lasts");
     }
 }

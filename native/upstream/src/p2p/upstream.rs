@@ -79,8 +79,8 @@ impl Upstream for PeerUpstream {
         self.node.address().host.trim_matches(['[', ']']).parse().ok()
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
-        Some(self.node.heads())
+    fn head_signal(&self) -> Option<Arc<Notify>> {
+        Some(self.node.head_signal())
     }
 }
 

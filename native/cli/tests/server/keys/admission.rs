@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
-use rootlight_server::keys::{KeyChange, KeyLookup, KeyRecord, Registry, Unavailable};
+use rootlight_server::keys::{KeyChange, KeyDatabase, KeyLookup, KeyRecord, Unavailable};
 use rootlight_server::methods::Profile;
 use rootlight_server::{AdmissionRules, KeyAccess, ServerConfig};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::common::{client, config, start_service};
 
 /// Keys whose place can be out of reach.
 struct Away {
-    registry: Arc<Registry>,
+    database: Arc<KeyDatabase>,
     away: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl KeyLookup for Away {
         if self.away.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(Err(Unavailable)));
         }
-        self.registry.find(id)
+        self.database.find(id)
     }
 }
 
@@ -48,12 +48,12 @@ async fn a_key_in_the_path_opens_http_and_websocket() {
 #[tokio::test]
 async fn keys_that_cannot_be_asked_for_are_503_and_open_sockets_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let keys = Arc::new(Away { registry: registry.clone(), away: AtomicBool::new(false) });
-    let access = KeyAccess { keys: keys.clone(), ..KeyAccess::embedded(&registry) };
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let keys = Arc::new(Away { database: database.clone(), away: AtomicBool::new(false) });
+    let access = KeyAccess { keys: keys.clone(), ..KeyAccess::embedded(&database) };
     let admission = AdmissionRules { keys: Some(access), ..AdmissionRules::default() };
     let server = start_service(ServerConfig { admission, ..config() }, dev()).await;
-    let keyed = Keyed { server, registry, folder };
+    let keyed = Keyed { server, database, folder };
     let path = format!("/{}", keyed.key(KeyChange::default()).0);
     let mut socket = keyed.socket(&path).await;
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
@@ -186,13 +186,13 @@ async fn revoked_and_ended_keys_are_401_at_once() {
     let (key, id) = keyed.key(KeyChange::default());
     let path = format!("/{key}");
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
-    keyed.registry.limit(&id, &KeyChange { expires: Some(1), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { expires: Some(1), ..KeyChange::default() }).unwrap();
     let ended = keyed.post(&path, &number()).await;
     assert_eq!(ended.error(), (401, -32016, "Unauthorized: the API key has expired", &json!(7)));
     assert_eq!(keyed.upgrade_status(&path, None).await, 401);
-    keyed.registry.limit(&id, &KeyChange { expires: Some(0), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { expires: Some(0), ..KeyChange::default() }).unwrap();
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
-    keyed.registry.revoke(&id).unwrap();
+    keyed.database.revoke(&id).unwrap();
     let revoked = keyed.post(&path, &number()).await;
     assert_eq!(revoked.error(), (401, -32016, "Unauthorized: invalid API key", &json!(7)));
     assert_eq!(keyed.upgrade_status(&path, None).await, 401);
@@ -271,6 +271,6 @@ async fn a_flood_of_wrong_keys_leaves_the_service_usable() {
         }
     };
     tokio::join!(floods, used);
-    let listed = keyed.registry.list();
+    let listed = keyed.database.list();
     assert_eq!((listed.len(), listed[0].1.requests, &listed[0].0.id), (1, 20, &id));
 }

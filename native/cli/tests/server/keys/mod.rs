@@ -16,7 +16,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
 use rootlight::dev::Mining;
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use rootlight_server::{AdmissionRules, KeyAccess, ServerConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ const SHOP: &str = "0x0000000000000000000000000000000001000006";
 /// A development chain behind a server that needs keys.
 struct Keyed {
     server: RunningServer,
-    registry: Arc<Registry>,
+    database: Arc<KeyDatabase>,
     folder: TempDir,
 }
 
@@ -38,17 +38,17 @@ fn dev() -> Arc<LocalService> {
     dev_chain(Mining::Instant, LocalOptions::default())
 }
 
-fn entry(registry: &Arc<Registry>) -> AdmissionRules {
-    AdmissionRules { keys: Some(KeyAccess::embedded(registry)), ..AdmissionRules::default() }
+fn entry(database: &Arc<KeyDatabase>) -> AdmissionRules {
+    AdmissionRules { keys: Some(KeyAccess::embedded(database)), ..AdmissionRules::default() }
 }
 
 async fn keyed_with(change: impl FnOnce(&mut ServerConfig)) -> Keyed {
     let folder = tempfile::tempdir().unwrap();
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let mut config = ServerConfig { admission: entry(&registry), ..config() };
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let mut config = ServerConfig { admission: entry(&database), ..config() };
     change(&mut config);
     let server = start_service(config, dev()).await;
-    Keyed { server, registry, folder }
+    Keyed { server, database, folder }
 }
 
 async fn keyed() -> Keyed {
@@ -93,7 +93,7 @@ impl SeenResponse {
 impl Keyed {
     /// A new key: its text and id.
     fn key(&self, change: KeyChange) -> (String, String) {
-        let (key, record) = self.registry.create(&change).unwrap();
+        let (key, record) = self.database.create(&change).unwrap();
         (key.reveal(), record.id.clone())
     }
 

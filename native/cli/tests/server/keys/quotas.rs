@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::SinkExt;
 use reqwest::header::CONTENT_TYPE;
 use rootlight_server::ServerConfig;
-use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::keys::{KeyChange, KeyDatabase};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -44,7 +44,7 @@ async fn too_many_requests_per_second_are_429_with_the_time_to_wait() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
     // A change of the limit starts with its whole burst. A method that weighs more than the burst is not shut out.
-    keyed.registry.limit(&id, &KeyChange { burst: Some(2), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { burst: Some(2), ..KeyChange::default() }).unwrap();
     let heavy = call("trace_filter", json!([{}]));
     assert_eq!(keyed.post(&path, &heavy).await.status, 200);
     assert_eq!(keyed.post(&path, &heavy).await.status, 429);
@@ -57,14 +57,14 @@ async fn the_requests_of_a_day_are_limited_and_counted_over_a_restart() {
     let path = format!("/{key}");
     let seen = keyed.post(&path, &Value::from(vec![number(); 2])).await;
     assert_eq!((seen.status, seen.header("x-ratelimit-remaining")), (200, Some(1)));
-    let Keyed { mut server, registry, folder } = keyed;
+    let Keyed { mut server, database, folder } = keyed;
     server.stop.take().unwrap().send(()).unwrap();
     server.task.await.unwrap();
-    registry.flush().unwrap();
-    drop(registry);
-    let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let server = start_service(ServerConfig { admission: entry(&registry), ..config() }, dev()).await;
-    let keyed = Keyed { server, registry, folder };
+    database.flush().unwrap();
+    drop(database);
+    let database = Arc::new(KeyDatabase::open(&folder.path().join("keys.redb")).unwrap());
+    let server = start_service(ServerConfig { admission: entry(&database), ..config() }, dev()).await;
+    let keyed = Keyed { server, database, folder };
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
     let refused = keyed.post(&path, &number()).await;
     assert_eq!(refused.error(), (429, -32005, "Daily quota exceeded", &json!(7)));
@@ -75,7 +75,7 @@ async fn the_requests_of_a_day_are_limited_and_counted_over_a_restart() {
         (refused.header("x-ratelimit-limit"), refused.header("x-ratelimit-remaining")),
         (Some(3), Some(0))
     );
-    let usage = keyed.registry.list().into_iter().find(|(record, _)| record.id == id).unwrap().1;
+    let usage = keyed.database.list().into_iter().find(|(record, _)| record.id == id).unwrap().1;
     assert_eq!((usage.requests, usage.refused, usage.classes["eth"]), (3, 1, 3));
 }
 
@@ -90,7 +90,7 @@ async fn concurrent_requests_pass_exactly_as_often_as_allowed() {
     let statuses = futures::future::join_all((0..120).map(ask)).await;
     let passed = statuses.iter().filter(|status| **status == 200).count();
     assert_eq!((passed, statuses.iter().filter(|status| **status == 429).count()), (50, 70));
-    let usage = keyed.registry.list().into_iter().find(|(record, _)| record.id == id).unwrap().1;
+    let usage = keyed.database.list().into_iter().find(|(record, _)| record.id == id).unwrap().1;
     assert_eq!((usage.requests, usage.refused), (50, 70));
 }
 

@@ -31,7 +31,7 @@ async fn methods_and_contracts_that_a_key_does_not_allow_are_403() {
     let mut socket = keyed.socket(&path).await;
     assert_eq!(socket.ask(&number()).await["error"]["code"], -32016);
     // A change holds for the open connection too.
-    keyed.registry.limit(&id, &KeyChange { methods: Some(String::new()), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { methods: Some(String::new()), ..KeyChange::default() }).unwrap();
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
 }
 
@@ -46,7 +46,7 @@ async fn overrides_of_state_need_a_key_that_allows_them() {
     let message = call("eth_call", json!([{"to": account}, "latest", code]));
     let seen = keyed.post(&path, &message).await;
     assert_eq!(seen.error(), (200, -32602, "State override is not allowed", &json!(7)));
-    keyed.registry.limit(&id, &KeyChange { state_override: Some(true), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { state_override: Some(true), ..KeyChange::default() }).unwrap();
     assert_eq!(keyed.post(&path, &message).await.body["result"], "0x01");
 }
 
@@ -57,7 +57,7 @@ async fn the_hosted_profile_has_the_debug_methods_for_keys_that_allow_them() {
     let path = format!("/{key}");
     let trace = call("debug_traceBlockByNumber", json!(["0x0", {"tracer": "callTracer"}]));
     let allow = |debug| {
-        keyed.registry.limit(&id, &KeyChange { debug: Some(debug), ..KeyChange::default() }).unwrap();
+        keyed.database.limit(&id, &KeyChange { debug: Some(debug), ..KeyChange::default() }).unwrap();
     };
     let text = "the method debug_traceBlockByNumber does not exist/is not available";
     assert_eq!(keyed.post(&path, &trace).await.error(), (200, -32601, text, &json!(7)));
@@ -82,7 +82,7 @@ async fn the_hosted_profile_has_the_debug_methods_for_keys_that_allow_them() {
     allow(true);
     // The weight of a trace counts in the limit.
     let limit = KeyChange { per_second: Some(1), burst: Some(50), ..KeyChange::default() };
-    keyed.registry.limit(&id, &limit).unwrap();
+    keyed.database.limit(&id, &limit).unwrap();
     assert_eq!(keyed.post(&path, &trace).await.status, 200);
     assert_eq!(keyed.post(&path, &trace).await.status, 429);
 }
@@ -104,12 +104,12 @@ async fn pages_and_addresses_that_a_key_does_not_name_are_403() {
     assert_eq!(keyed.upgrade_status(&path, Some("https://shop.example")).await, 101);
     let elsewhere = Some("10.0.0.0/8".to_owned());
     let change = KeyChange { origins: Some(String::new()), addresses: elsewhere, ..KeyChange::default() };
-    keyed.registry.limit(&id, &change).unwrap();
+    keyed.database.limit(&id, &change).unwrap();
     let seen = keyed.post(&path, &number()).await;
     let text = "Forbidden: the client address is not allowed for this key";
     assert_eq!(seen.error(), (403, -32016, text, &json!(7)));
     let here = KeyChange { addresses: Some("10.0.0.0/8,127.0.0.1".into()), ..KeyChange::default() };
-    keyed.registry.limit(&id, &here).unwrap();
+    keyed.database.limit(&id, &here).unwrap();
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
 }
 
@@ -133,7 +133,7 @@ async fn a_key_of_one_ipv6_address_is_for_that_address() {
         ("::ffff:10.0.0.0/120", &["10.0.0.7"], &["10.0.1.7"]),
     ] {
         let change = KeyChange { addresses: Some(addresses.into()), ..KeyChange::default() };
-        keyed.registry.limit(&id, &change).unwrap();
+        keyed.database.limit(&id, &change).unwrap();
         for (clients, status) in [(inside, 200), (outside, 403)] {
             for client in clients {
                 let seen = keyed.post_through(&path, client, &number()).await;

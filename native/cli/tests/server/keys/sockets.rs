@@ -15,10 +15,10 @@ async fn a_revoked_key_closes_its_open_websockets_and_no_others() {
     let mut stays = keyed.socket(&format!("/{other}")).await;
     let subscription = socket.ask(&call("eth_subscribe", json!(["newHeads"]))).await;
     assert!(subscription["result"].is_string(), "{subscription}");
-    keyed.registry.limit(&id, &KeyChange { name: Some("shop".into()), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { name: Some("shop".into()), ..KeyChange::default() }).unwrap();
     stays.ask(&call("evm_mine", json!([]))).await;
     assert_eq!(socket.json().await["method"], "eth_subscription", "a change of its name closes nothing");
-    keyed.registry.revoke(&id).unwrap();
+    keyed.database.revoke(&id).unwrap();
     let (error, code) = socket.ended().await;
     assert_eq!((&error["error"]["code"], &error["id"], code), (&json!(-32016), &Value::Null, 1008));
     assert_eq!(stays.ask(&number()).await["result"], "0x1");
@@ -40,7 +40,7 @@ async fn narrower_rights_reach_open_subscriptions_and_filters() {
         let filter = keyed.post(&path, &all).await.body["result"].take();
         let poll = |method: &str| call(method, json!([filter]));
         assert_eq!(keyed.post(&path, &poll("eth_getFilterLogs")).await.body["result"], json!([]));
-        keyed.registry.limit(&id, &narrower).unwrap();
+        keyed.database.limit(&id, &narrower).unwrap();
         let (error, code) = socket.ended().await;
         let text = "Forbidden: the rights of the key have changed, connect again";
         assert_eq!((error["error"]["message"].as_str().unwrap(), code), (text, 1008));
@@ -81,7 +81,7 @@ async fn a_key_that_ends_closes_its_open_websockets() {
     let mut socket = keyed.socket(&format!("/{key}")).await;
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    keyed.registry.limit(&id, &KeyChange { expires: Some(now + 2), ..KeyChange::default() }).unwrap();
+    keyed.database.limit(&id, &KeyChange { expires: Some(now + 2), ..KeyChange::default() }).unwrap();
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
     let (error, code) = socket.ended().await;
     assert_eq!(

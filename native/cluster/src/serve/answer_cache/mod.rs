@@ -122,7 +122,7 @@ impl AnswerCache {
         if let Some(cached) = self.find(light, &request).await {
             let reply = Reply::to_one(request.id.clone(), Ok(cached.result.clone()));
             if let Some(reserved) =
-                light.limits().hold_answer(CallerId::of(caller).quota_owner(), reply.bytes()).await
+                light.limits().reserve_answer(CallerId::of(caller).quota_owner(), reply.bytes()).await
             {
                 return ReservedReply { reserved, ..ReservedReply::of(reply) };
             }

@@ -287,7 +287,10 @@ fn older_traces_come_from_the_index_within_the_limits_of_other_traces() {
     assert_eq!((&answer["result"], &answer["level"]), (&json!([1, 2]), &json!("unproven")));
     let Question::Traces(asked) = indexed.question() else { panic!("{:?}", indexed.question()) };
     let head = START + BLOCKS;
-    assert_eq!((asked.from, asked.to, asked.least, asked.after, asked.count), (10, head, head - 128, 3, 7));
+    assert_eq!(
+        (asked.from, asked.to, asked.must_reach, asked.after, asked.count),
+        (10, head, head - 128, 3, 7)
+    );
 
     let answer = indexed.ask("trace_filter", filter(10, 20), |_| Reply::Traces(TraceReply::TooLong));
     assert_eq!(answer["error"]["code"], json!(-32005), "{answer}");

@@ -255,7 +255,7 @@ fn about(request: &Request, refusal: &Refusal) -> Option<QuestionKind> {
         Some(Indexed::Receipt) => TransactionPart::Receipt,
         _ => return Some(QuestionKind::Block(traces::about(request, refusal)?, refusal.clone())),
     };
-    let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
+    let Refusal::TransactionTooOld { transaction, .. } = refusal else { return None };
     Some(QuestionKind::Transaction(part, *transaction, refusal.clone()))
 }
 
@@ -263,7 +263,7 @@ impl HostQuestion for IndexQuestion {
     fn answer(self: Box<Self>) -> BoxFuture<'static, HostAnswer> {
         Box::pin(async move {
             let Some(index) = self.index.upgrade() else {
-                return HostAnswer { answer: no_answer("it is closed"), held: Box::new(()) };
+                return HostAnswer { answer: no_answer("it is closed"), reserved: Box::new(()) };
             };
             let found = |part: Option<Box<RawValue>>, refusal| {
                 AuxiliaryAnswer::Whole(part.ok_or(RpcError::Refused(refusal)))
@@ -291,8 +291,8 @@ impl HostQuestion for IndexQuestion {
 /// The host's answer: the evaluated reply of the index, with the reservation of its bytes.
 fn host_answer<T>(answer: IndexAnswer<T>, evaluate: impl FnOnce(T) -> AuxiliaryAnswer) -> HostAnswer {
     match answer {
-        Ok((reply, reserved)) => HostAnswer { answer: evaluate(reply), held: Box::new(reserved) },
-        Err(reason) => HostAnswer { answer: no_answer(&reason), held: Box::new(()) },
+        Ok((reply, reserved)) => HostAnswer { answer: evaluate(reply), reserved: Box::new(reserved) },
+        Err(reason) => HostAnswer { answer: no_answer(&reason), reserved: Box::new(()) },
     }
 }
 

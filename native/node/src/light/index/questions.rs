@@ -84,7 +84,7 @@ pub struct TraceQuestion {
     /// The last block.
     pub to: u64,
     /// The block up to which the index must answer; it may lack blocks above.
-    pub least: u64,
+    pub must_reach: u64,
     /// Any of these senders of transactions; an empty list matches any.
     pub senders: Vec<Address>,
     /// Any of these recipients of transactions; an empty list matches any.

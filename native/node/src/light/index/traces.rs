@@ -57,9 +57,9 @@ impl OlderTraces {
             return None;
         }
         // The index may leave out only as many of the newest blocks as this client can prove in one request.
-        let least = lowest.saturating_sub(1).max(to.saturating_sub(most)).min(last);
+        let must_reach = lowest.saturating_sub(1).max(to.saturating_sub(most)).min(last);
         let TraceFilter { senders, receivers: recipients, after, count, .. } = filter;
-        let asked = TraceQuestion { from, to: last, least, senders, recipients, after, count };
+        let asked = TraceQuestion { from, to: last, must_reach, senders, recipients, after, count };
         Some(Ok(Self { asked, to }))
     }
 
@@ -118,7 +118,7 @@ fn height(param: &BlockParam, chain: &ChainView) -> Option<u64> {
 /// The question about a part of a block below the start, for a request that was refused; `None` for other methods.
 pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestion> {
     let params = request.params();
-    if let Refusal::PlacedTooOld { transaction, .. } = refusal {
+    if let Refusal::TransactionTooOld { transaction, .. } = refusal {
         let block = AskedBlock::Transaction(*transaction);
         return (request.row().indexed == Some(Indexed::TransactionTraces))
             .then_some(BlockQuestion { block, part: BlockPart::Traces });

@@ -27,7 +27,7 @@ fn in_same_networks(one: IpAddr, other: IpAddr) -> (bool, bool) {
 }
 
 /// The node to dial next, in addition to those that are `in_use`, at the time `now` in seconds since 1970. `all` is the whole
-/// book.
+/// list.
 pub(super) fn choose<'a>(
     all: impl Iterator<Item = &'a KnownNode> + Clone,
     in_use: &[NodeRecord],
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// The slots spread over networks, whatever nodes are in the book, even if an attacker owns most of them.
+        /// The slots spread over networks, whatever nodes are in the list, even if an attacker owns most of them.
         #[test]
         fn slots_spread_over_networks(networks in prop::collection::vec((0u8..4, 0u8..3, 1u8..4), 0..40)) {
             let at = |(number, (a, b, c)): (usize, &(u8, u8, u8))| {

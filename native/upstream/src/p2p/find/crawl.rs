@@ -73,15 +73,15 @@ pub struct NodeVisit {
 /// Dials every node that the finder finds once, 8 at a time and one at each public address, and calls `visited` with each result.
 /// Returns the number of nodes that were found.
 pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnMut(NodeVisit)) -> usize {
-    let book = finder.book().clone();
-    let reach = Reach::Found { private: book.allows_private() };
+    let list = finder.list().clone();
+    let reach = Reach::Found { private: list.allows_private() };
     let end = Instant::now().checked_add(options.duration).unwrap_or_else(Instant::now);
     let (mut dialled, mut dials) = (Dialled::default(), JoinSet::new());
     let mut turns = interval(DIAL_INTERVAL);
     loop {
         tokio::select! {
             _ = turns.tick(), if dials.len() < MAX_DIALS => {
-                let next = book.nodes().into_iter().find(|known| dialled.is_new(&known.node));
+                let next = list.nodes().into_iter().find(|known| dialled.is_new(&known.node));
                 if let Some(known) = next {
                     dialled.note(&known.node);
                     let identity = options.identity.clone();
@@ -93,12 +93,12 @@ pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnM
             }
             Some(Ok(visit)) = dials.join_next() => {
                 match &visit.outcome {
-                    Ok(said) => book.connected(&visit.node.id, &said.hello),
-                    Err(_) => book.failed(&visit.node.id),
+                    Ok(said) => list.connected(&visit.node.id, &said.hello),
+                    Err(_) => list.failed(&visit.node.id),
                 }
                 visited(visit);
             }
-            () = sleep_until(end) => return book.nodes().len(),
+            () = sleep_until(end) => return list.nodes().len(),
         }
     }
 }
@@ -131,7 +131,7 @@ impl PeerHandler for Visitor {
         self.0.clone()
     }
 
-    fn pushed(&self, _: Push<'_>) {}
+    fn handle_push(&self, _: Push<'_>) {}
 }
 
 /// Dials a node once, asks what it offers, and disconnects. Takes 30 s at most.

@@ -1,5 +1,5 @@
 //! Discovery of nodes over a UDP socket. The protocol is the machine `Discovery` of `rootlight-p2p`; this file moves its datagrams,
-//! tells it the time, and adds the nodes that it finds to the `NodeBook`.
+//! tells it the time, and adds the nodes that it finds to the `NodeList`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,8 +17,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::{debug, trace, warn};
 
-use super::book::NodeBook;
 use super::boot::{BootHost, look_up};
+use super::list::NodeList;
 use super::state_servers;
 use crate::p2p::{Identity, PeerAddress};
 
@@ -45,14 +45,14 @@ pub struct FinderOptions {
     pub bind: SocketAddr,
     /// Hosts that are asked first. Without any, and without stored nodes, the finder only answers others.
     pub boot: Vec<BootHost>,
-    /// State servers: nodes that serve states in chunks (snapshot service). They are added to the book as soon as DNS has their
+    /// State servers: nodes that serve states in chunks (snapshot service). They are added to the list as soon as DNS has their
     /// addresses, and are the first nodes that a slot takes for state.
     pub state_servers: Vec<PeerAddress>,
 }
 
-/// Finds nodes and answers the requests of others, until the value is dropped. The nodes are in [`Self::book`].
+/// Finds nodes and answers the requests of others, until the value is dropped. The nodes are in [`Self::list`].
 pub struct Finder {
-    book: Arc<NodeBook>,
+    list: Arc<NodeList>,
     boot: BootAnswers,
     /// The task of the [`Driver`].
     driving: JoinHandle<()>,
@@ -69,8 +69,8 @@ impl Finder {
     ///
     /// # Errors
     /// The socket cannot be bound, or the system gives no randomness.
-    pub async fn serve(identity: &Identity, options: FinderOptions, book: Arc<NodeBook>) -> io::Result<Self> {
-        Self::start(identity.key().clone(), options, book).await
+    pub async fn serve(identity: &Identity, options: FinderOptions, list: Arc<NodeList>) -> io::Result<Self> {
+        Self::start(identity.key().clone(), options, list).await
     }
 
     /// Starts to look for nodes with a new key. A node remembers the port of each key, and does not answer the key at another port.
@@ -79,23 +79,23 @@ impl Finder {
     ///
     /// # Errors
     /// As of [`Self::serve`].
-    pub async fn roam(options: FinderOptions, book: Arc<NodeBook>) -> io::Result<Self> {
+    pub async fn roam(options: FinderOptions, list: Arc<NodeList>) -> io::Result<Self> {
         let key = crate::p2p::node::random_key().map_err(io::Error::other)?;
-        Self::start(key, options, book).await
+        Self::start(key, options, list).await
     }
 
     /// Binds the socket and starts the tasks.
-    async fn start(key: NodeKey, options: FinderOptions, book: Arc<NodeBook>) -> io::Result<Self> {
+    async fn start(key: NodeKey, options: FinderOptions, list: Arc<NodeList>) -> io::Result<Self> {
         let socket = UdpSocket::bind(options.bind).await?;
         let address = socket.local_addr()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         let config = DiscoveryConfig {
-            allow_private: book.allows_private(),
-            ..DiscoveryConfig::new(book.network(), address.port())
+            allow_private: list.allows_private(),
+            ..DiscoveryConfig::new(list.network(), address.port())
         };
         let mut machine = Discovery::new(key, config, seed);
-        let mut stored = book.nodes();
+        let mut stored = list.nodes();
         // Nodes that answered last come first, in case there are more than the machine takes.
         stored.sort_by_key(|known| std::cmp::Reverse(known.seen));
         let stored_count = stored.into_iter().filter(|known| machine.add_node(known.node)).count();
@@ -104,7 +104,7 @@ impl Finder {
         let driver = Driver {
             socket,
             machine,
-            book: book.clone(),
+            list: list.clone(),
             boot: answers.clone(),
             started: Instant::now(),
             seeks,
@@ -112,8 +112,8 @@ impl Finder {
         let driving = tokio::spawn(
             driver.run(options.boot, if stored_count > 0 { STORED_NODES_FIRST } else { Duration::ZERO }),
         );
-        let state_servers = state_servers::look_up_all(options.state_servers, &book);
-        Ok(Self { book, boot: answers, driving, _state_servers: state_servers })
+        let state_servers = state_servers::look_up_all(options.state_servers, &list);
+        Ok(Self { list, boot: answers, driving, _state_servers: state_servers })
     }
 
     /// The addresses of boot hosts that have answered with a PONG.
@@ -123,23 +123,23 @@ impl Finder {
     }
 
     /// The nodes that were found.
-    pub const fn book(&self) -> &Arc<NodeBook> {
-        &self.book
+    pub const fn list(&self) -> &Arc<NodeList> {
+        &self.list
     }
 }
 
 impl Drop for Finder {
     fn drop(&mut self) {
         self.driving.abort();
-        self.book.save();
+        self.list.save();
     }
 }
 
-/// Moves data between the socket, the machine and the book of nodes.
+/// Moves data between the socket, the machine and the list of nodes.
 struct Driver {
     socket: UdpSocket,
     machine: Discovery,
-    book: Arc<NodeBook>,
+    list: Arc<NodeList>,
     boot: BootAnswers,
     started: Instant,
     /// Whether there is any node to ask, so that silence means a fault.
@@ -231,9 +231,9 @@ impl Driver {
                 }
                 Output::Found(node) => {
                     debug!("discovery: node {} at {}", node.id, node.address);
-                    self.book.found(node);
+                    self.list.found(node);
                 }
-                Output::Lost(id) => self.book.lost(&id),
+                Output::Lost(id) => self.list.lost(&id),
             }
         }
     }
@@ -245,9 +245,9 @@ impl Driver {
             warn!("discovery: no node answers; UDP may be blocked, or the boot hosts cannot be reached");
         }
         for (node, ago) in self.machine.answered(self.now()) {
-            self.book.seen(&node.id, Duration::from_millis(ago));
+            self.list.seen(&node.id, Duration::from_millis(ago));
         }
-        let book = self.book.clone();
-        tokio::task::spawn_blocking(move || book.save());
+        let list = self.list.clone();
+        tokio::task::spawn_blocking(move || list.save());
     }
 }

@@ -1,4 +1,4 @@
-//! A discovered node, with its failures and lies, as the `NodeBook` and its file have it.
+//! A discovered node, with its failures and lies, as the `NodeList` and its file have it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::p2p::PeerAddress;
 
-/// Most nodes in the book. A client uses a few; the others are choice for later.
+/// Most nodes in the list. A client uses a few; the others are choice for later.
 pub(super) const MAX_NODES: usize = 512;
 
 /// How long a node that was caught with a lie is not dialled, in seconds: a day.

@@ -14,7 +14,7 @@ pub const FILE: &str = "nodes.json";
 /// Version of the file's format.
 const VERSION: u64 = 1;
 
-/// Longest file that is read, in bytes. The file of a full `NodeBook` is shorter.
+/// Longest file that is read, in bytes. The file of a full `NodeList` is shorter.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The contents of the file.

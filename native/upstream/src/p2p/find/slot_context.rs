@@ -1,4 +1,4 @@
-//! The node book and the settings that the slots of a light client share.
+//! The node list and the settings that the slots of a light client share.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use rootlight::consensus::Network;
 use rootlight_p2p::discovery::NodeRecord;
 use rootlight_p2p::rlpx::NodeId;
 
-use super::book::NodeBook;
 use super::finder::Finder;
 use super::known::peer_address;
+use super::list::NodeList;
 use crate::p2p::{Identity, PeerUpstream, Reach, StateNodes};
 
 /// Settings of the slots of a light client.
@@ -25,22 +25,22 @@ pub struct SlotOptions {
     pub nodes: Arc<StateNodes>,
 }
 
-/// The node book and the settings of all slots. The finder runs until the last slot is dropped.
+/// The node list and the settings of all slots. The finder runs until the last slot is dropped.
 pub(super) struct SlotContext {
-    pub(super) book: Arc<NodeBook>,
+    pub(super) list: Arc<NodeList>,
     options: SlotOptions,
     _finder: Finder,
 }
 
 impl SlotContext {
     pub(super) fn new(finder: Finder, options: SlotOptions) -> Self {
-        Self { book: finder.book().clone(), options, _finder: finder }
+        Self { list: finder.list().clone(), options, _finder: finder }
     }
 
     /// Makes the upstream of a node, and starts to dial the node.
     pub(super) fn upstream(&self, node: &NodeRecord) -> PeerUpstream {
         let SlotOptions { identity, network, nodes, .. } = &self.options;
-        let reach = Reach::Found { private: self.book.allows_private() };
+        let reach = Reach::Found { private: self.list.allows_private() };
         PeerUpstream::within(identity.clone(), peer_address(node), reach, network.clone(), nodes.clone())
     }
 }

@@ -1,5 +1,5 @@
 //! Slots of a light client. A slot is an upstream that sends its requests to one discovered node at a time, and takes another node
-//! from the `NodeBook` when the present one is of no use or has lied.
+//! from the `NodeList` when the present one is of no use or has lied.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,10 +36,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of checks (a minute) after which a node that announces blocks is noted as useful.
 const USEFUL_CHECKS: u32 = 12;
 
-/// Starts slots that take nodes from the finder's book; must be called inside a runtime.
+/// Starts slots that take nodes from the finder's list; must be called inside a runtime.
 #[must_use]
 pub fn start_slots(finder: Finder, options: SlotOptions) -> Vec<SharedUpstream> {
-    finder.book().avoid(&options.avoid);
+    finder.list().avoid(&options.avoid);
     let count = options.count;
     let context = Arc::new(SlotContext::new(finder, options));
     (0..count).map(|index| Arc::new(PeerSlot::start(index, context.clone())) as SharedUpstream).collect()
@@ -73,7 +73,7 @@ struct SlotContent {
     current: Option<Arc<SlotNode>>,
 }
 
-/// A node of the book, and the upstream that dials it.
+/// A node of the list, and the upstream that dials it.
 struct SlotNode {
     node: NodeRecord,
     upstream: PeerUpstream,
@@ -108,7 +108,7 @@ impl PeerSlot {
 impl Drop for PeerSlot {
     fn drop(&mut self) {
         self.task.abort();
-        self.slot.context.book.release(self.slot.index);
+        self.slot.context.list.release(self.slot.index);
     }
 }
 
@@ -129,7 +129,7 @@ impl SlotState {
                 if let Some(current) = self.current() {
                     return Some(current);
                 }
-                if self.context.book.in_use() > 0 {
+                if self.context.list.in_use() > 0 {
                     return None;
                 }
                 tokio::select! { () = filled => {} () = sleep(LOOK_INTERVAL) => {} }
@@ -163,11 +163,11 @@ impl SlotState {
 
 /// Fills a slot with one node after another.
 async fn run_slot(slot: Arc<SlotState>, mut dismissed: mpsc::Receiver<Dismissal>) {
-    let book = slot.context.book.clone();
-    let mut changes = book.changes();
+    let list = slot.context.list.clone();
+    let mut changes = list.changes();
     loop {
         changes.mark_unchanged();
-        let Some(node) = book.take(slot.index) else {
+        let Some(node) = list.take(slot.index) else {
             tokio::select! { _ = changes.changed() => {} () = sleep(LOOK_INTERVAL) => {} }
             continue;
         };
@@ -175,7 +175,7 @@ async fn run_slot(slot: Arc<SlotState>, mut dismissed: mpsc::Receiver<Dismissal>
         debug!("{}: dialling {}", slot.name, peer_address(&node));
         // A discovered node has answered recently, so that requests may wait for its connection. A state server may not answer at
         // all, so that it fills the slot only once it is connected.
-        if !book.is_state_server(&node.id) {
+        if !list.is_state_server(&node.id) {
             slot.put(current.clone());
         }
         let reason = use_node(&slot, &current, &mut dismissed).await;
@@ -183,7 +183,7 @@ async fn run_slot(slot: Arc<SlotState>, mut dismissed: mpsc::Receiver<Dismissal>
         // A dismissal that came at the same time is the better reason, because it may be a lie.
         let reason = dismissed.try_recv().unwrap_or(reason);
         note_dismissal(&slot, &node, reason);
-        book.release(slot.index);
+        list.release(slot.index);
     }
 }
 
@@ -194,24 +194,24 @@ async fn use_node(
     current: &Arc<SlotNode>,
     dismissed: &mut mpsc::Receiver<Dismissal>,
 ) -> Dismissal {
-    let (book, id) = (&slot.context.book, current.node.id);
+    let (list, id) = (&slot.context.list, current.node.id);
     let mut fills_slot = slot.current().is_some();
     let opened = |link: &PeerLink| {
         if !std::mem::replace(&mut fills_slot, true) {
             slot.put(current.clone());
         }
-        book.connected(&id, &link.peer.hello);
+        list.connected(&id, &link.peer.hello);
         info!("{}: connected to {}, {}", slot.name, peer_address(&current.node), link.peer.hello.client_id);
     };
     let is_replaced = async {
         for checks in 1u32.. {
             sleep(CHECK_INTERVAL).await;
             // Only the first slot looks for snapshot service, so that not all slots replace their nodes at once.
-            if slot.index == 0 && book.wants_state(slot.index) {
+            if slot.index == 0 && list.wants_state(slot.index) {
                 break;
             }
             if checks % USEFUL_CHECKS == 0 && current.upstream.node().best().is_some() {
-                book.useful(&id);
+                list.useful(&id);
             }
         }
     };
@@ -222,19 +222,19 @@ async fn use_node(
     }
 }
 
-/// Notes in the book why a node was replaced.
+/// Notes in the list why a node was replaced.
 fn note_dismissal(slot: &SlotState, node: &NodeRecord, reason: Dismissal) {
-    let (book, address) = (&slot.context.book, peer_address(node));
+    let (list, address) = (&slot.context.list, peer_address(node));
     match reason {
         Dismissal::Lied(what) => {
             warn!("{}: {address} was caught with a lie, and is left alone for a day: {what}", slot.name);
-            book.caught(&node.id, &what);
-            let book = book.clone();
-            tokio::task::spawn_blocking(move || book.save());
+            list.caught(&node.id, &what);
+            let list = list.clone();
+            tokio::task::spawn_blocking(move || list.save());
         }
         Dismissal::Useless(why) => {
             debug!("{}: {address}: {why}; taking another node", slot.name);
-            book.failed(&node.id);
+            list.failed(&node.id);
         }
     }
 }
@@ -271,7 +271,7 @@ impl Upstream for PeerSlot {
         self.slot.dismiss(number, reason);
     }
 
-    fn heads(&self) -> Option<Arc<Notify>> {
-        self.slot.current().and_then(|current| current.upstream.heads())
+    fn head_signal(&self) -> Option<Arc<Notify>> {
+        self.slot.current().and_then(|current| current.upstream.head_signal())
     }
 }

@@ -1,4 +1,4 @@
-//! The nodes that the book keeps, forgets and gives out.
+//! The nodes that the list keeps, forgets and gives out.
 
 use super::*;
 
@@ -12,70 +12,70 @@ fn node(number: u16, address: &str) -> NodeRecord {
     NodeRecord { id: id(number), address: address.parse().unwrap() }
 }
 
-fn ids(book: &NodeBook) -> Vec<NodeId> {
-    book.nodes().iter().map(|known| known.node.id).collect()
+fn ids(list: &NodeList) -> Vec<NodeId> {
+    list.nodes().iter().map(|known| known.node.id).collect()
 }
 
 #[test]
 fn nodes_are_kept_with_what_they_were_caught_with() {
     let folder = tempfile::tempdir().unwrap();
-    let open = |network| NodeBook::open(network, false, Some(folder.path()));
-    let book = open(775);
-    book.found(node(1, "8.8.8.8:5050"));
-    book.found(node(2, "9.9.9.9:5050"));
-    book.caught(&id(1), "a false header\n\u{1b}[31m");
-    let before = book.nodes();
-    drop(book);
+    let open = |network| NodeList::open(network, false, Some(folder.path()));
+    let list = open(775);
+    list.found(node(1, "8.8.8.8:5050"));
+    list.found(node(2, "9.9.9.9:5050"));
+    list.caught(&id(1), "a false header\n\u{1b}[31m");
+    let before = list.nodes();
+    drop(list);
 
-    let book = open(775);
-    let after = book.nodes();
+    let list = open(775);
+    let after = list.nodes();
     assert_eq!(after.len(), 2);
     assert_eq!((&after[0].node, after[0].seen), (&before[0].node, before[0].seen));
     assert_eq!(after[0].caught.as_ref().unwrap().what, "a false header[31m");
-    assert_eq!(book.take(0), Some(node(2, "9.9.9.9:5050")), "the liar is not dialled");
-    assert_eq!(book.take(1), None);
+    assert_eq!(list.take(0), Some(node(2, "9.9.9.9:5050")), "the liar is not dialled");
+    assert_eq!(list.take(1), None);
     // Another id at the liar's address is its own.
-    book.found(node(3, "8.8.8.8:5051"));
-    assert_eq!(book.take(1), None);
-    drop(book);
+    list.found(node(3, "8.8.8.8:5051"));
+    assert_eq!(list.take(1), None);
+    drop(list);
     assert!(open(8100).nodes().is_empty(), "nodes of another network");
 }
 
 #[test]
-fn state_servers_are_dialled_first_have_room_in_a_full_book_and_are_not_forgotten() {
+fn state_servers_are_dialled_first_have_room_in_a_full_list_and_are_not_forgotten() {
     let folder = tempfile::tempdir().unwrap();
-    let book = NodeBook::open(775, false, Some(folder.path()));
+    let list = NodeList::open(775, false, Some(folder.path()));
     for number in 0..u16::try_from(MAX_NODES).unwrap() {
         let [a, b] = number.to_be_bytes();
-        book.found(node(number, &format!("{}.{b}.1.1:5050", a + 20)));
+        list.found(node(number, &format!("{}.{b}.1.1:5050", a + 20)));
     }
     let server = node(7_000, "20.0.1.2:5050");
     for _ in 0..2 {
-        book.add_state_server(server);
+        list.add_state_server(server);
     }
-    assert_eq!(ids(&book).len(), MAX_NODES + 1);
-    assert_eq!(book.take(0), Some(server));
+    assert_eq!(ids(&list).len(), MAX_NODES + 1);
+    assert_eq!(list.take(0), Some(server));
     for _ in 0..HOPELESS {
-        book.failed(&server.id);
+        list.failed(&server.id);
     }
-    book.release(0);
-    book.lost(&server.id);
-    book.found(node(8_000, "99.1.1.1:5050"));
-    assert!(ids(&book).contains(&server.id));
+    list.release(0);
+    list.lost(&server.id);
+    list.found(node(8_000, "99.1.1.1:5050"));
+    assert!(ids(&list).contains(&server.id));
     // The state server moves to another address.
     let moved = NodeRecord { address: "30.0.0.1:5050".parse().unwrap(), ..server };
-    book.add_state_server(moved);
-    assert!(book.nodes().iter().any(|known| known.node == moved && known.is_state_server()));
-    drop(book);
+    list.add_state_server(moved);
+    assert!(list.nodes().iter().any(|known| known.node == moved && known.is_state_server()));
+    drop(list);
     // The data names it, not the file.
-    let kept = NodeBook::open(775, false, Some(folder.path()));
+    let kept = NodeList::open(775, false, Some(folder.path()));
     assert!(kept.nodes().iter().all(|known| !known.is_state_server()));
 }
 
 #[test]
 fn a_damaged_file_is_no_list() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || NodeBook::open(775, false, Some(folder.path()));
+    let open = || NodeList::open(775, false, Some(folder.path()));
     let path = folder.path().join(node_file::FILE);
     for text in ["", "{", "[]", r#"{"version":2,"network":775,"nodes":[]}"#, &" ".repeat(5 << 20)] {
         std::fs::write(&path, text).unwrap();
@@ -91,28 +91,28 @@ fn a_damaged_file_is_no_list() {
     assert_eq!(ids(&open()), [id(1)]);
     // The next write replaces what was damaged.
     std::fs::write(&path, "nonsense").unwrap();
-    let book = open();
-    book.found(node(2, "9.9.9.9:5050"));
-    drop(book);
+    let list = open();
+    list.found(node(2, "9.9.9.9:5050"));
+    drop(list);
     assert_eq!(ids(&open()), [id(2)]);
 }
 
 #[test]
-fn a_book_that_could_not_be_written_is_written_by_the_next_save() {
+fn a_list_that_could_not_be_written_is_written_by_the_next_save() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("data");
-    let open = || NodeBook::open(775, false, Some(&folder));
-    let book = open();
-    book.found(node(1, "8.8.8.8:5050"));
+    let open = || NodeList::open(775, false, Some(&folder));
+    let list = open();
+    list.found(node(1, "8.8.8.8:5050"));
     std::fs::write(&folder, "a file in the place of the folder").unwrap();
-    book.save();
+    list.save();
     std::fs::remove_file(&folder).unwrap();
-    book.save();
+    list.save();
     assert_eq!(ids(&open()), [id(1)]);
 }
 
 #[test]
-fn a_file_does_not_make_the_book_grow() {
+fn a_file_does_not_make_the_list_grow() {
     let folder = tempfile::tempdir().unwrap();
     let entry = |number: u16| {
         let [a, b] = number.to_be_bytes();
@@ -125,8 +125,8 @@ fn a_file_does_not_make_the_book_grow() {
     let entries: Vec<String> = (0..1_000).map(entry).collect();
     let text = format!(r#"{{"version":1,"network":775,"nodes":[{}]}}"#, entries.join(","));
     std::fs::write(folder.path().join(node_file::FILE), text).unwrap();
-    let book = NodeBook::open(775, false, Some(folder.path()));
-    let nodes = book.nodes();
+    let list = NodeList::open(775, false, Some(folder.path()));
+    let nodes = list.nodes();
     assert_eq!(nodes.len(), MAX_NODES);
     assert!(
         nodes
@@ -134,8 +134,8 @@ fn a_file_does_not_make_the_book_grow() {
             .all(|known| known.client.len() == 256 && known.caught.as_ref().unwrap().what.len() == 256)
     );
     // A new node takes the place of the one seen least lately, and no held node leaves.
-    book.found(node(5_000, "8.8.8.8:5050"));
-    let now = ids(&book);
+    list.found(node(5_000, "8.8.8.8:5050"));
+    let now = ids(&list);
     assert!(now.len() == MAX_NODES && now.contains(&id(5_000)) && !now.contains(&id(0)));
 }
 
@@ -152,48 +152,48 @@ fn nodes_of_a_run_with_a_wrong_clock_are_dialled_and_leave() {
     let entries: Vec<String> = (0..u16::try_from(MAX_NODES).unwrap()).map(entry).collect();
     let text = format!(r#"{{"version":1,"network":775,"nodes":[{}]}}"#, entries.join(","));
     std::fs::write(folder.path().join(node_file::FILE), text).unwrap();
-    let book = NodeBook::open(775, false, Some(folder.path()));
-    assert!(book.take(0).is_some(), "no node is left alone until the year 2286");
-    book.release(0);
+    let list = NodeList::open(775, false, Some(folder.path()));
+    assert!(list.take(0).is_some(), "no node is left alone until the year 2286");
+    list.release(0);
     for (number, address) in [(8_001, "8.8.8.8:5050"), (8_002, "9.9.9.9:5050"), (8_003, "11.1.1.1:5050")] {
-        book.found(node(number, address));
+        list.found(node(number, address));
     }
-    let now = ids(&book);
+    let now = ids(&list);
     assert!(now.len() == MAX_NODES && [8_001, 8_002, 8_003].iter().all(|number| now.contains(&id(*number))));
 }
 
 #[test]
-fn one_network_does_not_fill_the_book() {
-    let book = NodeBook::open(775, true, None);
-    (0..100).for_each(|host| book.found(node(host, &format!("8.8.{host}.1:5050"))));
-    assert_eq!(book.nodes().len(), PER_NETWORK);
-    (100..200).for_each(|host| book.found(node(host, &format!("127.0.0.1:{}", 5_000 + host))));
-    assert_eq!(book.nodes().len(), PER_NETWORK + 100);
+fn one_network_does_not_fill_the_list() {
+    let list = NodeList::open(775, true, None);
+    (0..100).for_each(|host| list.found(node(host, &format!("8.8.{host}.1:5050"))));
+    assert_eq!(list.nodes().len(), PER_NETWORK);
+    (100..200).for_each(|host| list.found(node(host, &format!("127.0.0.1:{}", 5_000 + host))));
+    assert_eq!(list.nodes().len(), PER_NETWORK + 100);
 }
 
 #[tokio::test(start_paused = true)]
 async fn slots_get_different_nodes_and_give_them_back() {
-    let book = NodeBook::open(775, false, None);
+    let list = NodeList::open(775, false, None);
     for (number, address) in [(1, "8.8.8.8:1"), (2, "8.8.8.9:1"), (3, "9.9.9.9:1")] {
-        book.found(node(number, address));
+        list.found(node(number, address));
     }
-    let (first, second) = (book.take(0).unwrap(), book.take(1).unwrap());
+    let (first, second) = (list.take(0).unwrap(), list.take(1).unwrap());
     assert_ne!(first.address.ip().to_string()[..1], second.address.ip().to_string()[..1]);
-    assert_eq!((book.take(2), book.in_use()), (None, 2), "the third node is of the first one's /24");
+    assert_eq!((list.take(2), list.in_use()), (None, 2), "the third node is of the first one's /24");
     let three = if first.id == id(3) { 0 } else { 1 };
-    book.failed(&id(3));
-    book.release(three);
-    assert_eq!(book.take(three), None, "it rests, and the other slot holds the only other network");
+    list.failed(&id(3));
+    list.release(three);
+    assert_eq!(list.take(three), None, "it rests, and the other slot holds the only other network");
     tokio::time::advance(std::time::Duration::from_secs(30)).await;
-    assert_eq!(book.take(three).unwrap().id, id(3));
+    assert_eq!(list.take(three).unwrap().id, id(3));
 }
 
 #[test]
 fn nodes_that_are_connected_otherwise_are_left_out() {
-    let book = NodeBook::open(775, false, None);
-    book.found(node(1, "8.8.8.8:1"));
-    book.avoid(&[id(1)]);
-    assert_eq!(book.take(0), None);
+    let list = NodeList::open(775, false, None);
+    list.found(node(1, "8.8.8.8:1"));
+    list.avoid(&[id(1)]);
+    assert_eq!(list.take(0), None);
 }
 
 #[test]
@@ -209,27 +209,27 @@ fn a_slot_gives_up_a_node_without_state_for_one_that_may_have_it() {
             node_id: id(0),
         }
     };
-    let book = NodeBook::open(775, true, None);
-    book.found(node(1, "127.0.0.1:1"));
-    assert_eq!(book.take(0).unwrap().id, id(1));
-    assert!(!book.wants_state(0), "what it serves is not known yet");
-    book.connected(&id(1), &hello(false));
-    assert!(!book.wants_state(0), "there is no other");
-    book.found(node(2, "127.0.0.1:2"));
-    assert!(book.wants_state(0));
-    book.take(1).unwrap();
-    assert!(!book.wants_state(0), "the other slot's node may serve state");
-    book.connected(&id(2), &hello(false));
-    assert!(!book.wants_state(0), "neither serves state, and there is no third");
-    book.found(node(3, "127.0.0.1:3"));
-    assert!(book.wants_state(0));
-    book.connected(&id(2), &hello(true));
-    assert!(!book.wants_state(0));
+    let list = NodeList::open(775, true, None);
+    list.found(node(1, "127.0.0.1:1"));
+    assert_eq!(list.take(0).unwrap().id, id(1));
+    assert!(!list.wants_state(0), "what it serves is not known yet");
+    list.connected(&id(1), &hello(false));
+    assert!(!list.wants_state(0), "there is no other");
+    list.found(node(2, "127.0.0.1:2"));
+    assert!(list.wants_state(0));
+    list.take(1).unwrap();
+    assert!(!list.wants_state(0), "the other slot's node may serve state");
+    list.connected(&id(2), &hello(false));
+    assert!(!list.wants_state(0), "neither serves state, and there is no third");
+    list.found(node(3, "127.0.0.1:3"));
+    assert!(list.wants_state(0));
+    list.connected(&id(2), &hello(true));
+    assert!(!list.wants_state(0));
 }
 
 /// After an outage of our own network, no node answers; what was of use before is tried again.
 #[test]
-fn an_outage_does_not_empty_the_book() {
+fn an_outage_does_not_empty_the_list() {
     let hello = Hello {
         version: 4,
         client_id: "client".into(),
@@ -237,17 +237,17 @@ fn an_outage_does_not_empty_the_book() {
         listen_port: 0,
         node_id: id(1),
     };
-    let book = NodeBook::open(775, false, None);
-    book.found(node(1, "8.8.8.8:1"));
-    book.found(node(2, "9.9.9.9:1"));
-    book.connected(&id(1), &hello);
+    let list = NodeList::open(775, false, None);
+    list.found(node(1, "8.8.8.8:1"));
+    list.found(node(2, "9.9.9.9:1"));
+    list.connected(&id(1), &hello);
     for id in [id(1), id(2)] {
-        (0..5).for_each(|_| book.failed(&id));
-        book.lost(&id);
+        (0..5).for_each(|_| list.failed(&id));
+        list.lost(&id);
     }
-    assert_eq!(ids(&book), [id(1)], "one that never was of use is forgotten");
-    assert_eq!(book.nodes()[0].failures, 5);
+    assert_eq!(ids(&list), [id(1)], "one that never was of use is forgotten");
+    assert_eq!(list.nodes()[0].failures, 5);
     // The node answers discovery again.
-    book.found(node(1, "8.8.8.8:1"));
-    assert_eq!((book.nodes()[0].failures, book.take(0)), (0, Some(node(1, "8.8.8.8:1"))));
+    list.found(node(1, "8.8.8.8:1"));
+    assert_eq!((list.nodes()[0].failures, list.take(0)), (0, Some(node(1, "8.8.8.8:1"))));
 }

@@ -1,6 +1,6 @@
-//! Attempts: runs that a server tries on the thread that has received the message, before it moves the message to a thread for long runs.
-//! An attempt calls the interrupt callback about every tenth of a millisecond, and ends as interrupted before an instruction or a native
-//! contract that takes longer. A run on the other thread has none of these limits.
+//! Inline runs: runs that a server tries on the thread that has received the message, before it moves the message to a thread for
+//! long runs. An inline run calls the interrupt callback about every tenth of a millisecond, and ends as interrupted before an
+//! instruction or a native contract that takes longer. A run on the other thread has none of these limits.
 
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{GasTable, InstructionResult, InstructionTable, Interpreter};
@@ -16,26 +16,26 @@ const PIECE: usize = 512;
 /// less than a tenth of a millisecond.
 const PIECE_GAS: u64 = 5_000;
 
-/// Most bytes of memory of an attempt. Hashing all of it takes some 0.2 ms.
+/// Most bytes of memory of an inline run. Hashing all of it takes some 0.2 ms.
 const MEMORY: usize = 64 << 10;
 
-/// Most gas of a native contract in an attempt. Recovering a sender takes 3,000 gas and 0.1 ms.
+/// Most gas of a native contract in an inline run. Recovering a sender takes 3,000 gas and 0.1 ms.
 const NATIVE_GAS: u64 = 5_000;
 
 /// The most memory of a run in bytes.
-pub(super) const fn max_memory(is_attempt: bool) -> u64 {
-    if is_attempt { MEMORY as u64 } else { MAX_MEMORY }
+pub(super) const fn max_memory(is_inline: bool) -> u64 {
+    if is_inline { MEMORY as u64 } else { MAX_MEMORY }
 }
 
-/// Ends an attempt before a native contract that takes too long. The Bridge and REMASC count as too long at any price, because they read
+/// Ends an inline run before a native contract that takes too long. The Bridge and REMASC count as too long at any price, because they read
 /// many cells.
 pub(super) fn refuse_long(run: &RunContext<'_>, precompile: Precompile, gas: u64) -> Result<(), Abort> {
     let is_long = gas > NATIVE_GAS || matches!(precompile, Precompile::Bridge | Precompile::Remasc);
-    if run.is_attempt && is_long { Err(Abort::Stopped) } else { Ok(()) }
+    if run.is_inline && is_long { Err(Abort::Stopped) } else { Ok(()) }
 }
 
 /// Runs the next instructions. Returns the result that ended the frame or opened another one; `MemoryLimitOOG` ends the
-/// attempt.
+/// inline run.
 pub(super) fn steps<'a, DB: EvmDatabase>(
     interpreter: &mut Interpreter<EthInterpreter>,
     table: &InstructionTable<EthInterpreter, EvmContext<'a, DB>>,

@@ -1,5 +1,5 @@
 //! Changes of the development chain that are undone as a whole if they fail: handlers of methods and the miner make each change of
-//! several steps inside [`DevChain::attempt`], or between [`DevChain::begin`] and [`DevChain::end`].
+//! several steps inside [`DevChain::change_atomically`], or between [`DevChain::begin`] and [`DevChain::end`].
 
 use alloc::boxed::Box;
 
@@ -39,7 +39,10 @@ impl DevChain {
     ///
     /// # Errors
     /// The errors of the change.
-    pub fn attempt<T, E>(&mut self, change: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+    pub fn change_atomically<T, E>(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let before = self.begin();
         let changed = change(self);
         self.end(before, changed.is_ok());

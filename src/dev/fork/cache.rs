@@ -1,4 +1,4 @@
-//! The records that a host stores of a fork for later runs of the program on the same block ([`ForkKeeper`]). Blocks are encoded here,
+//! The records that a host stores of a fork for later runs of the program on the same block ([`ForkCache`]). Blocks are encoded here,
 //! and checked against their headers again when they are read.
 
 use alloc::sync::Arc;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256};
 
-use super::values::Learned;
+use super::values::FetchedState;
 use crate::consensus::{BodyError, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
 use crate::local::{ForkBody, StoredBlock, marked_sender};
 use crate::types::rlp::{RlpReader, list_of};
@@ -15,20 +15,20 @@ use crate::types::{Header, Receipt, Transaction, decode_uncles, encode_uncles};
 /// The key and the value of a stored part of a block. Only this file knows their encoding.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-/// The storage in which a host puts fetched data of a fork, for later runs on the same block.
-pub trait ForkKeeper {
+/// The cache in which a host stores fetched data of a fork, for later runs on the same block.
+pub trait ForkCache {
     /// Stores values of the state.
-    fn keep_values(&self, learned: &Learned);
+    fn store_values(&self, fetched: &FetchedState);
 
     /// Stores parts of blocks.
-    fn keep_blocks(&self, entries: &mut dyn Iterator<Item = Entry>);
+    fn store_blocks(&self, entries: &mut dyn Iterator<Item = Entry>);
 
-    /// The value under the key of a part of a block. The caller checks it, because storage is not trusted.
+    /// The value under the key of a part of a block. The caller checks it, because the cache is not trusted.
     fn block_part(&self, key: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// A host's keeper, if it has one.
-pub type Keeper<'a> = Option<&'a (dyn ForkKeeper + Sync)>;
+/// The cache of a host, if it has one.
+pub type HostCache<'a> = Option<&'a (dyn ForkCache + Sync)>;
 
 // The first byte of a key says what is stored under it. For the first three a block number of eight bytes follows.
 
@@ -70,9 +70,9 @@ fn decoded<T>(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<T>) -> Option<Vec<T
 }
 
 /// Stores the transactions of blocks, and for each transaction the number of its block.
-pub(super) fn keep_bodies(keeper: Keeper<'_>, bodies: &[(VerifiedHeader, ForkBody)]) {
-    let Some(keeper) = keeper else { return };
-    keeper.keep_blocks(&mut bodies.iter().flat_map(|(header, body)| {
+pub(super) fn store_bodies(cache: HostCache<'_>, bodies: &[(VerifiedHeader, ForkBody)]) {
+    let Some(cache) = cache else { return };
+    cache.store_blocks(&mut bodies.iter().flat_map(|(header, body)| {
         let number = header.number.to_be_bytes();
         let locations = body.body.hashes().iter();
         let locations = locations.map(move |hash| (key(PLACE, hash.as_slice()), number.to_vec()));
@@ -82,9 +82,9 @@ pub(super) fn keep_bodies(keeper: Keeper<'_>, bodies: &[(VerifiedHeader, ForkBod
 }
 
 /// Stores the receipts of blocks.
-pub(super) fn keep_receipts(keeper: Keeper<'_>, blocks: &[(VerifiedHeader, Arc<StoredBlock>)]) {
-    let Some(keeper) = keeper else { return };
-    keeper.keep_blocks(
+pub(super) fn store_receipts(cache: HostCache<'_>, blocks: &[(VerifiedHeader, Arc<StoredBlock>)]) {
+    let Some(cache) = cache else { return };
+    cache.store_blocks(
         &mut blocks.iter().map(|(header, block)| {
             (part(RECEIPTS, header), listed(block.receipts.receipts(), Receipt::encode))
         }),
@@ -92,20 +92,24 @@ pub(super) fn keep_receipts(keeper: Keeper<'_>, blocks: &[(VerifiedHeader, Arc<S
 }
 
 /// The stored transactions of a block, if the header commits to them.
-pub(super) fn kept_body(keeper: Keeper<'_>, header: &VerifiedHeader, network: &Network) -> Option<ForkBody> {
-    let bytes = keeper?.block_part(&part(BODY, header))?;
+pub(super) fn cached_body(
+    cache: HostCache<'_>,
+    header: &VerifiedHeader,
+    network: &Network,
+) -> Option<ForkBody> {
+    let bytes = cache?.block_part(&part(BODY, header))?;
     let transactions = decoded(&bytes, |rlp| Transaction::decode(rlp).ok())?;
     checked_body(header, transactions, network).ok()
 }
 
 /// The block with its stored receipts, if the header commits to them.
-pub(super) fn kept_receipts(
-    keeper: Keeper<'_>,
+pub(super) fn cached_receipts(
+    cache: HostCache<'_>,
     header: &VerifiedHeader,
     body: &ForkBody,
     network: &Network,
 ) -> Option<StoredBlock> {
-    let bytes = keeper?.block_part(&part(RECEIPTS, header))?;
+    let bytes = cache?.block_part(&part(RECEIPTS, header))?;
     let receipts = decoded(&bytes, |rlp| Receipt::decode(rlp).ok())?;
     checked_receipts(header, body, receipts, network).ok()
 }
@@ -142,26 +146,26 @@ fn sender(sent: &Transaction, network: &Network) -> Address {
 }
 
 /// The number of the block that contains a transaction, as the host has stored it.
-pub(super) fn stored_block_number(keeper: Keeper<'_>, transaction: &B256) -> Option<u64> {
-    let bytes = keeper?.block_part(&key(PLACE, transaction.as_slice()))?;
+pub(super) fn cached_block_number(cache: HostCache<'_>, transaction: &B256) -> Option<u64> {
+    let bytes = cache?.block_part(&key(PLACE, transaction.as_slice()))?;
     Some(u64::from_be_bytes(bytes.try_into().ok()?))
 }
 
 /// Stores the uncles of a block.
-pub(super) fn keep_uncles(keeper: Keeper<'_>, header: &VerifiedHeader, uncles: &VerifiedUncles) {
-    let Some(keeper) = keeper else { return };
+pub(super) fn store_uncles(cache: HostCache<'_>, header: &VerifiedHeader, uncles: &VerifiedUncles) {
+    let Some(cache) = cache else { return };
     let headers: Vec<Header> = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
     let entry = (part(UNCLES, header), encode_uncles(&headers));
-    keeper.keep_blocks(&mut core::iter::once(entry));
+    cache.store_blocks(&mut core::iter::once(entry));
 }
 
 /// The stored uncles of a block, if the header commits to them.
-pub(super) fn kept_uncles(
-    keeper: Keeper<'_>,
+pub(super) fn cached_uncles(
+    cache: HostCache<'_>,
     header: &VerifiedHeader,
     network: &Network,
 ) -> Option<VerifiedUncles> {
-    let bytes = keeper?.block_part(&part(UNCLES, header))?;
+    let bytes = cache?.block_part(&part(UNCLES, header))?;
     let uncles = decode_uncles(&bytes, &|number| network.header_shape(number)).ok()?;
     VerifiedUncles::check(header, uncles).ok()
 }

@@ -14,7 +14,7 @@ use super::meter::{Charge, Exceeded, KeyMeter, KeyUsage, LimitStatus, MeterTime}
 use super::record::KeyRecord;
 use super::rules::{KeyChange, KeyRules};
 use super::secret::{KeyText, is_id};
-use super::store::KeyDatabase;
+use super::store::KeyFile;
 use super::traits::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Topic, Unavailable};
 
 /// Most keys of a database. All are in memory: each takes at most some 300 KiB, and usually below 1 KiB.
@@ -33,9 +33,9 @@ impl KeyEntry {
 }
 
 /// The keys of one process.
-pub struct Registry {
+pub struct KeyDatabase {
     path: PathBuf,
-    store: KeyDatabase,
+    store: KeyFile,
     /// The keys by id.
     keys: RwLock<HashMap<String, KeyEntry>>,
     /// Locked during a change: changes are made one at a time, in the database first and then in memory.
@@ -46,13 +46,13 @@ pub struct Registry {
     start: Instant,
 }
 
-impl Registry {
+impl KeyDatabase {
     /// Opens a database of keys, or creates it.
     ///
     /// # Errors
     /// [`KeyError::InUse`] if another process has it open; the file cannot be used.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
-        let store = KeyDatabase::open(path)?;
+        let store = KeyFile::open(path)?;
         let entry = |(record, usage): (KeyRecord, KeyUsage)| {
             let meter = Arc::new(Mutex::new(KeyMeter::new(usage)));
             (record.id.clone(), KeyEntry { record: Arc::new(record), meter })
@@ -208,14 +208,14 @@ impl Registry {
     }
 }
 
-impl KeyLookup for Registry {
+impl KeyLookup for KeyDatabase {
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>> {
         let found = self.keys().get(id).map(|entry| entry.record.clone());
         Box::pin(std::future::ready(Ok(found)))
     }
 }
 
-impl Quotas for Registry {
+impl Quotas for KeyDatabase {
     fn take<'a>(
         &'a self,
         key: &'a KeyRecord,
@@ -236,13 +236,13 @@ impl Quotas for Registry {
     }
 }
 
-impl FilterOwners for Registry {
+impl FilterOwners for KeyDatabase {
     fn owner(&self, key: &KeyRecord) -> u32 {
         key.number
     }
 }
 
-impl ChangeNotifier for Registry {
+impl ChangeNotifier for KeyDatabase {
     fn publish(&self, topic: Topic) {
         match topic {
             Topic::Keys => self.changed.send_modify(|count| *count = count.wrapping_add(1)),
@@ -268,33 +268,33 @@ mod tests {
     async fn keys_and_their_usage_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.redb");
-        let registry = Registry::open(&path).unwrap();
+        let database = KeyDatabase::open(&path).unwrap();
         let (key, record) =
-            registry.create(&limits(KeyChange { per_day: Some(5), ..KeyChange::default() })).unwrap();
-        let (_, other) = registry.create(&KeyChange::default()).unwrap();
-        registry.revoke(&other.id).unwrap();
+            database.create(&limits(KeyChange { per_day: Some(5), ..KeyChange::default() })).unwrap();
+        let (_, other) = database.create(&KeyChange::default()).unwrap();
+        database.revoke(&other.id).unwrap();
         let charge = Charge { requests: 3, weight: 7, classes: vec![("eth", 2), ("net", 1)] };
-        registry.take(&record, &charge).await.unwrap();
-        registry.flush().unwrap();
-        assert!(matches!(Registry::open(&path), Err(KeyError::InUse)));
-        drop(registry);
-        let registry = Registry::open(&path).unwrap();
-        let listed = registry.list();
+        database.take(&record, &charge).await.unwrap();
+        database.flush().unwrap();
+        assert!(matches!(KeyDatabase::open(&path), Err(KeyError::InUse)));
+        drop(database);
+        let database = KeyDatabase::open(&path).unwrap();
+        let listed = database.list();
         assert_eq!((&*listed[0].0, listed[0].1.requests, listed[0].1.weight), (&*record, 3, 7));
         assert!(listed[1].0.revoked.is_some());
-        let found = registry.find(key.id()).await.unwrap().unwrap();
+        let found = database.find(key.id()).await.unwrap().unwrap();
         assert!(key.has(Some(&found.hash)));
         // The requests of the day count on.
-        assert!(registry.take(&found, &charge).await.is_err());
+        assert!(database.take(&found, &charge).await.is_err());
     }
 
     #[test]
     fn the_file_holds_no_secret_and_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.redb");
-        let registry = Registry::open(&path).unwrap();
-        let (key, _) = registry.create(&KeyChange::default()).unwrap();
-        drop(registry);
+        let database = KeyDatabase::open(&path).unwrap();
+        let (key, _) = database.create(&KeyChange::default()).unwrap();
+        drop(database);
         let bytes = std::fs::read(&path).unwrap();
         let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         let text = key.reveal();
@@ -309,14 +309,14 @@ mod tests {
     #[test]
     fn commands_on_unknown_or_revoked_keys_are_refused_without_repeating_a_key() {
         let folder = tempfile::tempdir().unwrap();
-        let registry = Registry::open(&folder.path().join("keys.redb")).unwrap();
-        let (key, record) = registry.create(&KeyChange::default()).unwrap();
-        let text = registry.revoke(&key.reveal()).unwrap_err().to_string();
+        let database = KeyDatabase::open(&folder.path().join("keys.redb")).unwrap();
+        let (key, record) = database.create(&KeyChange::default()).unwrap();
+        let text = database.revoke(&key.reveal()).unwrap_err().to_string();
         assert!(!text.contains(&key.reveal()[9..]), "{text}");
-        assert!(matches!(registry.limit("aaaaaaaa", &KeyChange::default()), Err(KeyError::Unknown(_))));
-        registry.revoke(&record.id).unwrap();
-        assert!(matches!(registry.limit(&record.id, &KeyChange::default()), Err(KeyError::Revoked(_))));
-        let again = registry.revoke(&record.id).unwrap().0;
+        assert!(matches!(database.limit("aaaaaaaa", &KeyChange::default()), Err(KeyError::Unknown(_))));
+        database.revoke(&record.id).unwrap();
+        assert!(matches!(database.limit(&record.id, &KeyChange::default()), Err(KeyError::Revoked(_))));
+        let again = database.revoke(&record.id).unwrap().0;
         assert!(again.revoked.is_some(), "revoking twice changes nothing");
     }
 
@@ -330,11 +330,11 @@ mod tests {
         write.commit().unwrap();
         drop(other);
         set_mode(&path, 0o600);
-        assert!(matches!(Registry::open(&path), Err(KeyError::Format(_))));
+        assert!(matches!(KeyDatabase::open(&path), Err(KeyError::Format(_))));
         let text = folder.path().join("text");
         std::fs::write(&text, "not a database").unwrap();
         set_mode(&text, 0o600);
-        assert!(Registry::open(&text).is_err());
+        assert!(KeyDatabase::open(&text).is_err());
     }
 
     fn set_mode(path: &Path, mode: u32) {
@@ -350,13 +350,13 @@ mod tests {
     fn a_database_that_others_can_use_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.redb");
-        drop(Registry::open(&path).unwrap());
+        drop(KeyDatabase::open(&path).unwrap());
         for mode in [0o666, 0o644, 0o602, 0o660] {
             set_mode(&path, mode);
-            let refused = Registry::open(&path).map(drop).expect_err("refused").to_string();
+            let refused = KeyDatabase::open(&path).map(drop).expect_err("refused").to_string();
             assert!(refused.contains("chmod 600"), "{mode:o}: {refused}");
         }
         set_mode(&path, 0o600);
-        assert!(Registry::open(&path).is_ok());
+        assert!(KeyDatabase::open(&path).is_ok());
     }
 }

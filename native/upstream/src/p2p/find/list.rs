@@ -1,4 +1,4 @@
-//! The node book: the list of discovered nodes. The finder adds nodes to it, the slots take nodes from it, and a file stores it
+//! The list of discovered nodes. The finder adds nodes to it, the slots take nodes from it, and a file stores it
 //! between runs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,19 +21,19 @@ use super::node_file;
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
 const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
 
-/// Number of failures after which a node that was never connected and does not answer discovery is removed from the book.
+/// Number of failures after which a node that was never connected and does not answer discovery is removed from the list.
 const HOPELESS: u32 = 3;
 
 /// A node that has not answered for this many seconds counts as a node that does not answer discovery.
 const SILENT_SECONDS: u64 = 600;
 
 /// The nodes that have answered discovery, of this run and, with a folder, of earlier ones.
-pub struct NodeBook {
+pub struct NodeList {
     /// The number of the peer-to-peer network.
     network: u64,
     /// Whether nodes at private and other special addresses are used.
     allow_private: bool,
-    /// The folder of the file; `None` for a book in memory only.
+    /// The folder of the file; `None` for a list in memory only.
     folder: Option<PathBuf>,
     state: Mutex<BookState>,
     /// The number of changes so far, by which slots without a node notice new ones.
@@ -47,12 +47,12 @@ struct BookState {
     in_use: BTreeMap<usize, NodeRecord>,
     /// Nodes that no slot may take, because they are connected otherwise.
     avoided: BTreeSet<NodeId>,
-    /// Whether the book has changed since the file was written.
+    /// Whether the list has changed since the file was written.
     unsaved: bool,
 }
 
-impl NodeBook {
-    /// The book of a peer-to-peer network. With a folder, the file of an earlier run is read from there, and [`Self::save`] writes
+impl NodeList {
+    /// The list of a peer-to-peer network. With a folder, the file of an earlier run is read from there, and [`Self::save`] writes
     /// it. A file that cannot be used is reported in the log and replaced. With `allow_private`, nodes at private and other
     /// special addresses are used too.
     #[must_use]
@@ -66,7 +66,7 @@ impl NodeBook {
                         nodes.into_iter().filter(|known| allowed(known.node.address, allow_private))
                     {
                         // If the clock was wrong, an earlier run stored times in the future. A node with such a time would never
-                        // be the oldest, and so never be removed from a full book.
+                        // be the oldest, and so never be removed from a full list.
                         known.seen = known.seen.min(now);
                         state.insert(known, now);
                     }
@@ -145,7 +145,7 @@ impl NodeBook {
     }
 
     /// Adds a node that the network's data names as a state server, a node that sends state chunks. There are few of them, so that
-    /// they may exceed the limits of the book.
+    /// they may exceed the limits of the list.
     pub(super) fn add_state_server(&self, node: NodeRecord) {
         let mut state = self.state();
         // 0: the node has never answered discovery.
@@ -262,14 +262,14 @@ impl NodeBook {
     }
 }
 
-impl Drop for NodeBook {
+impl Drop for NodeList {
     fn drop(&mut self) {
         self.save();
     }
 }
 
 impl BookState {
-    /// Adds a node, if the book does not have too many nodes of its network. If the book is full, the node that answered longest
+    /// Adds a node, if the list does not have too many nodes of its network. If the list is full, the node that answered longest
     /// ago is removed first; a node that was caught with a lie is removed only after all others, so that its lie is remembered.
     fn insert(&mut self, known: KnownNode, now: u64) {
         if !self.network_has_room(known.node.address.ip()) {
@@ -299,7 +299,7 @@ impl BookState {
         }
     }
 
-    /// Whether the book has fewer than [`PER_NETWORK`] nodes of the network of an address.
+    /// Whether the list has fewer than [`PER_NETWORK`] nodes of the network of an address.
     fn network_has_room(&self, ip: IpAddr) -> bool {
         let large = |ip| networks(ip).1;
         let same = |known: &&KnownNode| {
@@ -311,5 +311,5 @@ impl BookState {
 }
 
 #[cfg(test)]
-#[path = "book_test.rs"]
+#[path = "list_test.rs"]
 mod tests;
