@@ -17,7 +17,7 @@ const ALLOWED: [(&str, &str); 7] = [
     ("native/limits/src/processors.rs", "MEMBER"),
     ("native/limits/src/processors.rs", "STATE"),
     ("native/server/src/page.rs", "DECOMPRESSED"),
-    ("native/node/src/peer_server/scheduler.rs", "ACTIVE_RESPONSE"),
+    ("native/node/src/peer_server/scheduler.rs", "ACTIVE"),
     // The data of each block that the present thread lacked, by which a run knows its own.
     ("native/node/src/fork/notes.rs", "MISSING"),
 ];

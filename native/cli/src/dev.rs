@@ -223,6 +223,7 @@ fn flag_of(error: &DevOptionError) -> &'static str {
         DevOptionError::Accounts(_) => "--accounts",
         DevOptionError::Genesis(_) => "--genesis",
         DevOptionError::ChainId => "--chain-id",
+        // `Hardfork`: the errors of --balance and --block-time are reported where these flags are read.
         _ => "--hardfork",
     }
 }

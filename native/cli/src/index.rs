@@ -153,7 +153,7 @@ fn observer(metrics: Arc<IndexMetrics>) -> Observer {
                 info!("the newest blocks are loaded, up to block {number}");
             }
             LoadEvent::Dropped(count) => info!("{count} old partitions dropped"),
-            // The other events count in the metrics alone.
+            // The other events, and each further `AtHead`, count in the metrics alone.
             _ => {}
         }
     })

@@ -2,6 +2,11 @@
 //!
 //! A tag is the mark of Rootstock in a Bitcoin coinbase. Dated work is the work of headers whose Bitcoin parent is in the
 //! Bitcoin chain, and so has a known height.
+//!
+//! The classes of tags (`rootlight::light::bitcoin::TagClass`): `own` names a block of this chain or a proven uncle; `kin` a block that
+//! is not shown, but whose commitments agree with this chain, such as an uncle that no block lists; `foreign` a block of another
+//! branch; `ahead` a block far above the head. `none` counts coinbases without a tag that can be compared, `withheld` those that no
+//! source has proven.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Follows another node by executing its blocks: fetches and imports them, and compares all roots.
+//! Follows another node by executing its blocks: fetches and imports them, and compares all roots. A window here is a run of up to
+//! [`WINDOW`] consecutive blocks that are requested together, not the window from which a light client starts.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Searches of the index: the blocks that have, of each group of terms, at least one term.
+//! Searches of the index: the blocks that have, of each group of terms, at least one term. A window here is the blocks of the rows that
+//! are read together ([`WINDOW`]).
 
 use std::collections::BTreeMap;
 

@@ -122,6 +122,7 @@ impl GateState {
             if asks && last > *self.assured.borrow() {
                 return last;
             }
+            // As in `enter`, neither fails.
             let _ = tokio::select! {
                 changed = gate.changed() => changed,
                 changed = came.changed() => changed,

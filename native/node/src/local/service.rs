@@ -50,9 +50,9 @@ pub struct LocalService {
     /// Locked while a subscription is polled on the thread that serves its connection, so that polls wait for each other and not
     /// for the writer.
     polls: Mutex<HeaderJsonCache>,
-    /// Schedules long runs of readers.
+    /// Schedules runs of readers whose messages have a short text.
     runs: Arc<RunQueue>,
-    /// Schedules long messages of readers.
+    /// Schedules runs of readers whose messages have long parameters, which take long to decode and hash.
     long: Arc<RunQueue>,
     /// Schedules runs of writers, one at a time since they exclude each other.
     writes: Arc<RunQueue>,

@@ -350,6 +350,7 @@ impl ScriptRun for JsRun {
     }
 
     fn enter(&mut self, frame: &ScriptFrame<'_>) -> Result<(), ScriptError> {
+        // Zeros for a creation whose address was not computed.
         let to = frame.to.unwrap_or_default();
         let value = frame.value.map(|value| value.to_be_bytes::<32>());
         let message =
@@ -362,6 +363,7 @@ impl ScriptRun for JsRun {
     fn exit(&mut self, close: &FrameClose) -> Result<(), ScriptError> {
         let error = close.failure.map(|failure| match failure {
             Some(reason) => format!("{reason}"),
+            // REVERT.
             None => "execution reverted".into(),
         });
         let frame = Frame::new(Tag::Exit).number(close.gas_used).bytes(&close.output);

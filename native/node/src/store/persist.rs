@@ -249,6 +249,7 @@ impl ChainPersistence {
             // The block was a side block until now. Only the head's state can be changed by hand, so its
             // state is the executed one.
             (None, Some(current)) if stored.is_none() => roots.executed = Some(current.root()),
+            // The store has the root of the executed state already, or no state of the block is in memory.
             _ => {}
         }
         if let Some(current) = current {

@@ -139,6 +139,7 @@ impl OlderRange {
         if request.row().indexed != Some(Indexed::Logs) {
             return None;
         }
+        // 0: the filter is the first parameter.
         let Ok(FilterSpec::Logs { filter, from, to }) = log_filter_spec(view, 0, request.params()) else {
             return None;
         };

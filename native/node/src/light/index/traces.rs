@@ -135,7 +135,7 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
             BlockParam::Earliest => AskedBlock::Number(0),
             BlockParam::Number(Some(number), _) => AskedBlock::Number(number),
             BlockParam::Hash { hash, .. } => AskedBlock::Hash(hash),
-            // The other tags name blocks near the head, which this client proves.
+            // The other tags name blocks near the head, which this client proves; a number of more than 64 bits names none.
             _ => return None,
         },
     };
