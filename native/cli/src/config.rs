@@ -191,6 +191,7 @@ fn values(command: &Command, key: &str, value: &Spanned<DeValue<'_>>) -> Result<
         };
         has(command) || command.get_subcommands().any(has)
     };
+    // A key at the top may be a flag of several commands, of which some take a list.
     if any(false) && !any(true) {
         return Err(ConfigFault::new(value, "a list, but the flag takes one value"));
     }

@@ -1,5 +1,8 @@
 //! The command line of the program `rootlight`. Scripts rely on its exit codes: 0 ok, 1 failed, 2 wrong usage.
 //!
+//! Features: `cluster` (default) has `rootlight serve`, `rootlight index` and keys in PostgreSQL; `rskj-store` lets `rootlight sidecar`
+//! read a node's store; `js-tracers` runs tracers in JavaScript.
+//!
 //! The program runs [`main`]; `cargo install rootlight-cli` installs it. The crates below it serve the core, `rootlight`, to
 //! other processes. A development chain with an HTTP port inside a test:
 //!

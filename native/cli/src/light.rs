@@ -123,6 +123,7 @@ pub(super) fn options(args: &SourceArgs, limits: Arc<Limits>) -> LightOptions {
     LightOptions {
         min_depth: args.min_depth,
         min_bitcoin: args.min_bitcoin,
+        // A development chain may have mined its newest block long ago.
         max_age: args.max_age.unwrap_or(if args.starts_at_shown_block() { 0 } else { MAX_AGE }),
         sync: SyncOptions {
             work_floor: args.min_work,

@@ -38,6 +38,7 @@ struct ClusterParts {
     heads_store: Arc<HotStore>,
     /// A third client of the store with connections of its own, for long values such as filters.
     values_store: Arc<HotStore>,
+    /// Keys, quotas and announcements of the service.
     access: Arc<ClusterAccess>,
     database: Database,
 }
@@ -163,6 +164,7 @@ fn options(args: &ServeArgs, cache_bytes: usize) -> LightOptions {
     LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
+        // A development chain may have mined its newest block long ago.
         max_age: args.max_age.unwrap_or(if args.starts_at_shown_block() { 0 } else { MAX_AGE }),
         unproven: args.unproven,
         sync: SyncOptions {

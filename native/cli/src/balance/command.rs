@@ -94,6 +94,7 @@ impl BalanceRun<'_> {
             block: self.args.block,
             finds_nodes: discovery::is_wanted(sources),
             demands_bitcoin: sources.min_bitcoin.is_some(),
+            // `None` is less than `Some(0)`.
             demands_age: sources.min_depth > 0 || sources.min_bitcoin > Some(0),
             refusal: Mutex::default(),
         };

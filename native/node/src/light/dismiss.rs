@@ -8,7 +8,8 @@ use rootlight_upstream::{CurrentSource, Dismissal};
 
 use super::shared_light::SharedLight;
 
-/// Strikes at which a source is useless. Each failure adds [`STRIKES_OF_FAILURE`], so this takes some minutes without headers.
+/// Strikes at which a source is useless. Each failure adds [`STRIKES_OF_FAILURE`], so ten failures in a row reach it,
+/// after some minutes without headers.
 const MAX_STRIKES: u32 = 40;
 
 /// Strikes for a failure; a good exchange removes one. So a source is useless if more than one exchange in five fails for long.

@@ -37,7 +37,8 @@ pub const WINDOW_FILE: &str = "window.redb";
 /// New name of an unusable file of a start by window.
 const WINDOW_SET_ASIDE: &str = "window.redb.unusable";
 
-/// Longest file that is read as a copy, in bytes: several times what the newest [`WINDOW_PAGES`] take. Bounds memory.
+/// Longest file that is read as a copy, in bytes: several times what the newest [`WINDOW_PAGES`] (120 pages of 64
+/// headers) take. Bounds memory.
 const MAX_COPY: u64 = 64 * 1024 * 1024;
 
 /// Version of the layout and of the pages.

@@ -17,7 +17,7 @@ const TIMEOUT: &str = "timeout";
 const DEFAULT_WAIT: Duration = Duration::from_secs(2);
 /// The longest waiting time that a caller may name. It is below the time of two blocks of mainnet.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The error code for a transaction that can be mined and is in no block yet.
+/// The error code of EIP-7966 for a transaction that can be mined and is in no block yet.
 const NOT_MINED: i32 = 4;
 
 /// A block that the caller of a message waits for.

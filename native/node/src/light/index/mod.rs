@@ -134,7 +134,7 @@ struct OlderLogs {
 
 impl OlderRange {
     /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. The part ends at a
-    /// final block, so that no reorganisation replaces a block of it.
+    /// final block, so that no reorganisation replaces a block of it, or just below the start if that is higher.
     fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
         if request.row().indexed != Some(Indexed::Logs) {
             return None;
