@@ -2,7 +2,7 @@
 //! (`RequestFailure`).
 
 use alloy_primitives::Bytes;
-use rootlight::light::RequestFailure;
+use rootlight::light::{MAX_ERROR_TEXT, RequestFailure};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -91,14 +91,28 @@ impl UpstreamError {
             data.take_if(|data| secrets.are_in(&data.to_string()));
         }
         if let Some(text) = self.foreign_text() {
+            let is_cut = text.chars().count() >= MAX_ERROR_TEXT;
             for secret in &secrets.0 {
                 if text.contains(secret.as_str()) {
                     *text = text.replace(secret.as_str(), "...");
                 }
             }
+            // The core has cut the text, perhaps within a secret.
+            let start = secrets.0.iter().map(|secret| start_at_end(text, secret)).max().unwrap_or(0);
+            if is_cut && start > 0 {
+                text.truncate(text.len().saturating_sub(start));
+                text.push_str("...");
+            }
         }
         self
     }
+}
+
+/// The length in bytes of the longest start of a secret with which a text ends.
+fn start_at_end(text: &str, secret: &str) -> usize {
+    let ends = secret.char_indices().rev().map(|(end, _)| end);
+    let is_at_end = |end: &usize| secret.get(..*end).is_some_and(|start| text.ends_with(start));
+    ends.into_iter().find(is_at_end).unwrap_or(0)
 }
 
 impl From<RequestFailure> for UpstreamError {
@@ -216,5 +230,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The core cuts long texts before secrets are removed.
+    #[test]
+    fn errors_contain_no_start_of_a_key_that_was_cut() {
+        // The letter `h` is the first one of another secret, the whole URL.
+        let key = "0123456789abcdefh-more";
+        let secrets = Secrets::of(&format!("https://node.example/v3/{key}"));
+        for shown in 1..18 {
+            let text = format!("{}{}", "x".repeat(MAX_ERROR_TEXT - shown), &key[..shown]);
+            let error = UpstreamError::Rpc { code: -1, message: text, data: None }.without(&secrets);
+            assert!(error.to_string().ends_with("x..."), "{error}");
+        }
+        let whole = "ends with 0123";
+        let error = UpstreamError::Rpc { code: -1, message: whole.into(), data: None }.without(&secrets);
+        assert!(error.to_string().ends_with(whole), "a text that was not cut stays: {error}");
     }
 }
