@@ -83,6 +83,8 @@ mod tests {
 
     #[test]
     fn a_node_shaped_like_a_transaction_is_refused() {
+        // The parts of a transaction at their offsets in both hashes in display order: the input count, the output count, an amount
+        // of 1, and the length of the output script.
         let mut node = [0u8; 64];
         node[4] = 1;
         node[46] = 1;

@@ -30,7 +30,8 @@ impl From<Spec> for SpecId {
     }
 }
 
-/// The data of one run for which `revm`'s block and transaction types have no field.
+/// The data of one run that is not in `revm`'s block and transaction types: those types have no field for it, or a narrower one than
+/// Rootstock needs, as for the gas limit and the prices of gas.
 pub struct RunContext<'a> {
     /// Rules of the block in which the code runs.
     pub rules: RuleSet,

@@ -26,7 +26,8 @@ pub struct Machine<'a, S: EvmState> {
     pub(super) evm: InnerEvm<'a, Adapter<S>>,
 }
 
-/// Block and sender as the instructions see them. [`RunContext`] has the data for which `revm` has no field.
+/// The data of block and sender that `revm`'s own fields hold. The block's gas limit, its minimum gas price (BASEFEE) and the gas price
+/// are in [`RunContext`], where Rootstock's instructions (`opcodes.rs`) read them. `revm`'s fields for these keep their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct RunEnvironment {
     /// Chain id (RSKIP-152).

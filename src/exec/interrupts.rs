@@ -7,11 +7,11 @@ use core::fmt;
 /// Decides when the host interrupts the mining or import of blocks. The core has no clock, so the host
 /// measures time.
 pub trait Watchdog: Send + Sync {
-    /// Called when the execution of another block begins. Returns `false` if the time for the blocks of this
-    /// message is used up.
+    /// Called when the execution of another block begins, which starts the time limit of this block. Returns `false` if the time for
+    /// all blocks of the JSON-RPC message is used up.
     fn next_block(&self) -> bool;
 
-    /// Whether the block being executed has used up its time, or the program is about to exit.
+    /// Whether the block being executed has used up the time for one block, or the program is about to exit.
     fn is_due(&self) -> bool;
 
     /// Whether the program is about to exit, so that nothing may be changed any more.

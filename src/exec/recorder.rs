@@ -16,11 +16,11 @@ use crate::types::{Header, SealedHeader};
 /// Proof that no data were missing in a run: only [`ReadRecord::finish`] makes it, and a result of a call needs it (`result.rs`).
 pub(super) struct Complete(());
 
-/// How many values runs have read, and the keys that they could not read.
+/// How many reads runs have made, and the keys that they could not read.
 #[derive(Default)]
 pub(super) struct ReadRecord {
-    /// Number of reads.
-    read: usize,
+    /// Number of reads, which `max_keys` limits. A value that is read twice counts twice.
+    reads: usize,
     missing: BTreeSet<StateKey>,
     /// The first key whose proven value does not decode.
     corrupt: Option<(StateKey, Corrupt)>,
@@ -32,7 +32,7 @@ impl ReadRecord {
         self.corrupt.is_some() || !self.missing.is_empty()
     }
 
-    /// Returns the proof that no data were missing, or an error with the missing keys.
+    /// Returns the proof that no data were missing; an error if some were missing or corrupt, or if there were more than `max_keys` reads.
     pub(super) fn finish(&self, max_keys: usize) -> Result<Complete, CallStop> {
         if let Some((key, fault)) = &self.corrupt {
             return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
@@ -40,7 +40,7 @@ impl ReadRecord {
         if !self.missing.is_empty() {
             return Err(CallStop::Missing(self.missing.clone()));
         }
-        if self.read > max_keys {
+        if self.reads > max_keys {
             return Err(CallStop::TooManyKeys { limit: max_keys });
         }
         Ok(Complete(()))
@@ -48,7 +48,7 @@ impl ReadRecord {
 
     /// Returns the value read, or records the failure and returns zero.
     pub(super) fn note<T: Default>(&mut self, read: Result<T, StateError>) -> T {
-        self.read = self.read.saturating_add(1);
+        self.reads = self.reads.saturating_add(1);
         match read {
             Ok(value) => value,
             Err(StateError::Missing(key)) => {
@@ -64,7 +64,7 @@ impl ReadRecord {
 
     /// Whether the run should end, because its result will be discarded or refused.
     fn exhausted(&self, max_missing: usize, max_keys: usize) -> bool {
-        self.corrupt.is_some() || self.missing.len() >= max_missing || self.read > max_keys
+        self.corrupt.is_some() || self.missing.len() >= max_missing || self.reads > max_keys
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) struct ReadRecorder<'a> {
     state: &'a dyn StateReader,
     hashes: &'a dyn BlockHashes,
     overrides: &'a StateOverride,
-    /// The sender of the call, whose account the call creates.
+    /// The sender of the call, whose account the call creates; `None` for the null sender.
     sender: Option<Address>,
     /// Contracts that earlier transactions of the block destroyed, in a simulation.
     destroyed: Option<&'a BTreeSet<Address>>,
@@ -84,7 +84,7 @@ pub(super) struct ReadRecorder<'a> {
     /// read. The values are in an `Arc` only so that all maps by hash have the same type, and thus the same machine code.
     codes: BTreeMap<B256, Arc<(Address, u32)>>,
     /// The cache of analysed code.
-    ready: Option<&'a dyn super::CodeCache>,
+    analysed: Option<&'a dyn super::CodeCache>,
 }
 
 impl<'a> ReadRecorder<'a> {
@@ -105,7 +105,7 @@ impl<'a> ReadRecorder<'a> {
             max_keys: limits.max_keys,
             record: ReadRecord::default(),
             codes: BTreeMap::new(),
-            ready: limits.codes,
+            analysed: limits.codes,
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a> ReadRecorder<'a> {
         self.record
     }
 
-    /// Returns the proof that no data were missing, or an error with the missing keys.
+    /// Returns the proof that no data were missing; an error if some were missing or corrupt, or if there were more than `max_keys` reads.
     pub(super) fn finish(&self) -> Result<Complete, CallStop> {
         self.record.finish(self.max_keys)
     }
@@ -138,8 +138,7 @@ impl EvmState for ReadRecorder<'_> {
     fn account(&mut self, address: Address) -> Option<EvmAccount> {
         let read = self.state.account(&address);
         let account: Option<AccountState> = self.note(read);
-        // A transfer creates the sender's account, even if the value is zero. The null sender is not an
-        // account.
+        // A transfer creates the sender's account, even if the value is zero. The null sender (`None`) has no account.
         let sends = self.sender == Some(address);
         account.or(sends.then_some(AccountState::EMPTY)).map(|account| {
             self.codes.insert(account.code_hash, Arc::new((address, account.code_size)));
@@ -158,7 +157,7 @@ impl EvmState for ReadRecorder<'_> {
                 let read = self.state.code(&known.0);
                 self.note(read)
             }
-            // Not reached for code of an account, which was read before (`EvmState::code`).
+            // Not reached: the account with this code was read before (`EvmState::code`), which filled `codes`.
             None => Bytes::new(),
         }
     }
@@ -182,6 +181,7 @@ impl EvmState for ReadRecorder<'_> {
     }
 
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
+        // Unlike `storage_word`, this method of the reader returns the bytes of any length as stored.
         let read = self.state.storage(&contract, &slot);
         self.note(read)
     }
@@ -204,16 +204,16 @@ impl EvmState for ReadRecorder<'_> {
     }
 
     fn ready_code(&self, code_hash: B256) -> Option<ReadyCode> {
-        self.ready?.get(&code_hash)
+        self.analysed?.get(&code_hash)
     }
 
-    /// Caches code, except code that the state does not have, which was read as empty, and code of an override: callers can make up any
-    /// number of such codes.
+    /// Caches code. Code that the state does not have, which was read as empty, is not cached. A run that overrides any code caches
+    /// nothing: callers can make up any number of codes.
     fn keep_code(&mut self, code_hash: B256, code: ReadyCode) {
         let overrides_code = self.overrides.accounts.values().any(|over| over.code.is_some());
         let is_whole = code.size() > 0 && code.size() == self.code_size(code_hash);
-        if let Some(ready) = self.ready.filter(|_| is_whole && !overrides_code) {
-            ready.keep(code_hash, code);
+        if let Some(analysed) = self.analysed.filter(|_| is_whole && !overrides_code) {
+            analysed.keep(code_hash, code);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The 2048-bit bloom of logs: three bits for each log's address and for each topic.
 //!
-//! Bit `i` counts from the least significant bit of the 256-byte big-endian value.
+//! The 256 bytes are one big-endian number, whose bits are counted from the least significant one.
 
 use alloy_primitives::{Bloom, BloomInput};
 

@@ -15,8 +15,8 @@ pub const MERGED_MINING_TAG: &[u8; 9] = b"RSKBLOCK:";
 pub const FORK_DETECTION_LEN: usize = 12;
 /// Uncles hash of a block without uncles: keccak of the empty list.
 pub const EMPTY_UNCLES_HASH: B256 = b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
-/// Number of leading bytes of the mining base hash that the coinbase repeats, and that the hash with the root of umbrella merged mining
-/// (UMM) covers.
+/// Number of leading bytes of the mining base hash that the coinbase repeats. The hash that mixes in the root of umbrella merged mining
+/// (UMM) covers as many leading bytes of the hash without the root.
 pub(super) const MINING_PREFIX_LEN: usize = 20;
 
 /// Header layout versions.
@@ -62,6 +62,7 @@ pub struct HeaderShape {
 impl HeaderShape {
     /// Number of items of the uncompressed list before the mining fields: 16, and those of later rules.
     pub const fn base_items(&self) -> usize {
+        // The version byte, in version 2 the base event, and the edges if there are any.
         let extension = match self.version {
             HeaderVersion::V0 => 0usize,
             HeaderVersion::V1 => 1usize.saturating_add(self.edges as usize),
@@ -220,6 +221,7 @@ impl Header {
 
     /// Computes both hashes from one encoding.
     pub fn hashes(&self) -> HeaderHashes {
+        // Both hashes are of the compressed form.
         let mut list = self.encode_base(true);
         let bare = keccak256(list.as_list());
         let hash = if self.has_mining_fields() {
@@ -236,6 +238,7 @@ impl Header {
         if self.umm_root.is_empty() {
             return bare;
         }
+        // The root has as many bytes as the prefix.
         let mut preimage = [0u8; 2 * MINING_PREFIX_LEN];
         let parts = mining_prefix(&bare).iter().chain(self.umm_root.iter());
         preimage.iter_mut().zip(parts).for_each(|(to, from)| *to = *from);
@@ -290,8 +293,8 @@ fn mining_prefix(hash: &B256) -> &[u8] {
     hash.as_slice().split_at(MINING_PREFIX_LEN).0
 }
 
-/// The 12 bytes after the last tag that is followed by this hash. The search covers the whole field, the
-/// midstate included.
+/// The 12 bytes after the last tag that is followed by the prefix of this hash. As in the reference node, the last such tag counts, and
+/// the search covers the whole field, the midstate included.
 fn find_fork_detection(coinbase: &[u8], mining_base: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
     const TAG_LEN: usize = MERGED_MINING_TAG.len();
     let prefix = mining_prefix(mining_base);

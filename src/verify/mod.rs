@@ -10,8 +10,9 @@
 //! | `input`, `input_error`, `subject` | documents, and why they cannot be read |
 //! | `header`, `block`, `receipt`, `account` | the checks of each subject |
 //! | `root`, `root_kind` | the root under which a receipt or an account is proven |
-//! | `fact`, `header_fact`, `header_rules`, `finding` | proven facts, as values and in words |
-//! | `report`, `render` | the report: checks, facts, and the failure; as text and as JSON |
+//! | `fact`, `header_fact`, `finding` | proven facts, as values and in words |
+//! | `header_rules` | names of the consensus rules that a header was checked by |
+//! | `report`, `render` | the report: checks (a `Rule` is a kind of check), facts, and the failure; as text and as JSON |
 
 mod account;
 #[cfg(test)]

@@ -53,6 +53,7 @@ fn transaction_shape(node: &[u8; 64]) -> Option<bool> {
     let value = i64::from_le_bytes(*after.first_chunk()?);
     let output_script = *after.get(8)?;
     Some(
+        // Like the reference node, this check leaves out the amount 0, although Bitcoin permits it.
         *count == 1
             && (1..=MAX_SATOSHIS).contains(&value)
             && output_script <= SCRIPTS_LEN

@@ -8,7 +8,7 @@ use super::TraceBudget;
 use crate::evm::FrameStart;
 use crate::exec::Executed;
 
-/// Bytes of an entry in JSON.
+/// Bytes that an entry takes from the budget: about those of its JSON, such as `"0x12345678-64":1`.
 const ENTRY_BYTES: usize = 40;
 
 /// How often each selector was called, by the selector and the number of bytes after it.
@@ -38,7 +38,8 @@ impl SelectorTracer {
         }
     }
 
-    /// Returns the counts. A transaction that reported no frame is a single call.
+    /// Returns the counts. A transaction directly to a native contract runs without a frame (`evm/native.rs`); it is counted here, as a
+    /// single call.
     pub(super) fn finish(mut self, executed: &Executed<'_>) -> Selectors {
         if let (false, Some(to)) = (self.framed, executed.transaction.to) {
             self.count(to, &executed.transaction.data);
@@ -61,8 +62,8 @@ impl SelectorTracer {
     }
 }
 
-/// Whether the address is one of Ethereum's native contracts, whose input has no selector. The native contracts of Rootstock
-/// have methods with selectors.
+/// Whether the address is one of Ethereum's native contracts, whose input has no selector. All addresses from 0x01 to 0xff count as such.
+/// The native contracts of Rootstock have methods with selectors.
 fn is_ethereum_native(address: &Address) -> bool {
     matches!(address.split_last(), Some((last, rest)) if *last != 0 && rest.iter().all(|byte| *byte == 0))
 }

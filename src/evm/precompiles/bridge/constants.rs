@@ -16,8 +16,8 @@ pub(super) enum Bitcoin {
     Regtest,
 }
 
-/// Keys in the script of all federations with emergency keys on testnet before RSKIP-284, in place of the
-/// members' keys; sorted. Three of the five keys must sign.
+/// Keys in the script of federations of format 2000 (`federation.rs`) on testnet before RSKIP-284, sorted: all of them had the same
+/// script, whoever their members were. Three of the five keys must sign.
 pub(super) const TEST_EARLY_KEYS: [PublicKey; 5] = [
     hex!("0208f40073a9e43b3e9103acec79767a6de9b0409749884e989960fee578012fce"),
     hex!("0225e892391625854128c5c4ea4340de0c2a70570f33db53426fc9c746597a03f4"),
@@ -30,10 +30,11 @@ pub(super) const TEST_EARLY_KEYS: [PublicKey; 5] = [
 pub(super) struct Constants {
     /// Bitcoin's network to which the Bridge leads.
     pub(super) bitcoin: Bitcoin,
-    /// BTC keys of the members of the genesis federation, sorted. Their RSK and MST keys are the same.
+    /// BTC keys of the members of the genesis federation, sorted. Their other two keys
+    /// ([`FederationMember`](super::federation::FederationMember)) are the same.
     pub(super) genesis_keys: &'static [PublicKey],
-    /// Rootstock accounts of `genesis_keys`, in their order, for a development chain, which pays them in every block. Empty on other
-    /// networks, where the accounts are computed from the keys.
+    /// Rootstock accounts of `genesis_keys`, in their order, computed in advance to save time on a development chain, which pays them in
+    /// every block. Empty on other networks, where the accounts are computed from the keys.
     pub(super) genesis_accounts: &'static [Address],
     /// Format of the genesis federation's script; `federation.rs` has the constants.
     pub(super) genesis_format: u64,
@@ -276,6 +277,7 @@ static MAIN: Constants = Constants {
     fee_voters: MAIN_FEE_VOTERS,
     cap_voters: MAIN_FEE_VOTERS,
     whitelist_voter: address!("6ba9d41b07da470fe340cbd439a42538795eb75b"),
+    // Placeholders, as in the reference node: RSKIP-502, which adds the methods of these voters, has no height on mainnet.
     union_voters: [Address::ZERO; 3],
 };
 

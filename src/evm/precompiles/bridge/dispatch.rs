@@ -12,10 +12,10 @@ use super::session::{Bridge, SavedCells};
 use super::{NativeCall, NativeFailure, NativeHost, store};
 use crate::consensus::Rule;
 
-/// Price in gas of call data that name no method or do not decode. The call then fails.
+/// Price in gas of call data that name no method or do not decode, whatever their length. The call then fails.
 const INVALID: u64 = 23_000;
 
-/// The method that the call data name, and its arguments. Empty data call `releaseBtc()`.
+/// The method that the call data name, and its arguments. A call with empty data is one of `releaseBtc()`.
 fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static BridgeMethod, Vec<Arg<'d>>)> {
     let (selector, rest) = match call.input.split_first_chunk::<4>() {
         Some((selector, rest)) => (*selector, rest),
@@ -26,8 +26,9 @@ fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static BridgeMethod, Vec<Arg<'d
     Some((method, decode(rest, method.arguments)?))
 }
 
-/// Price in gas: that of the method, and 2 per byte of data. Some prices need the Bitcoin headers in the Bridge's cells (`store.rs`). The
-/// first use of these writes cells, which are returned for [`run`].
+/// Price in gas: that of the method, and 2 per byte of data; 0 for a free call ([`is_free`]). Some prices need the Bitcoin headers in the
+/// Bridge's cells (`store.rs`). Their first use fills the empty store with its first header. The cells that are to be written with the
+/// result are returned for [`run`].
 pub(in super::super) fn price(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
@@ -73,8 +74,8 @@ pub(in super::super) fn run(
         MethodBody::Of(which, run) => run(&mut bridge, which, &args)?,
         MethodBody::Missing => return Err(NativeFailure::NotSimulated(method.name)),
     };
-    // Before RSKIP-417, a method without result returned null in the reference node instead of an empty
-    // array.
+    // Before RSKIP-417, a method without result returned null in the reference node instead of an empty array. The caller of this
+    // function decides whether `Nothing` is a success, so the cells are written; a frame that fails reverts them.
     let nothing = result.is_none() && !bridge.has(Rule::Rskip417);
     bridge.write_saved();
     if nothing {
@@ -83,8 +84,8 @@ pub(in super::super) fn run(
     Ok(result.unwrap_or_default())
 }
 
-/// Whether the method accepts this call. Some methods are reserved for local calls (RSKIP-88). The call must be a CALL, or a STATICCALL
-/// of a method that only reads (RSKIP-417).
+/// Whether the method accepts this call. Some methods (`method.is_local`) are reserved for local calls (RSKIP-88), of which only those at
+/// call depth 0 and 1 can use them (`call.is_local`). The call must be a CALL, or a STATICCALL of a method that only reads (RSKIP-417).
 fn permitted(call: &NativeCall<'_>, method: &BridgeMethod) -> bool {
     if call.rules.has(Rule::Rskip88) && !call.is_local() && method.is_local(call.rules) {
         return false;
