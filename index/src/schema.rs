@@ -15,14 +15,14 @@ const TABLE: &str = "rootlight.migrations";
 
 /// Applies the SQL files.
 fn runner() -> refinery::Runner {
-    // `set_grouped` runs all migrations in one transaction: front ends that start at the same time see either no index or the newest
-    // version.
+    // `set_grouped` runs all migrations in one transaction: front ends that start at the same time see either the
+    // state before (no index, or an older version) or the newest version.
     let mut runner = files::migrations::runner().set_grouped(true);
     runner.set_migration_table_name(TABLE);
     runner
 }
 
-/// The newest version of this program.
+/// The newest version of the schema that this program knows.
 #[must_use]
 pub fn known_version() -> u32 {
     // There is at least one migration, and versions are small, so this is never 0.
@@ -50,7 +50,7 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
     client.batch_execute("CREATE SCHEMA IF NOT EXISTS rootlight").await?;
     match runner().run_async(client).await {
         Ok(_) => Ok(()),
-        // The server stopped meanwhile. `Pool` is a transient error, so the loader tries again.
+        // PostgreSQL stopped meanwhile. `Pool` is a transient error, so the loader tries again.
         Err(error) if client.is_closed() => Err(IndexError::Pool(error.to_string())),
         Err(error) => Err(IndexError::Migration { version: known, reason: error.to_string() }),
     }

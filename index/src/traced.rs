@@ -22,7 +22,7 @@ impl Writer {
         let Some(from) = blocks.first().map(|block| block.block.header().number) else { return Ok(0) };
         let mut client = self.pool.get().await?;
         let transaction = (**client).transaction().await?;
-        // Traces that a crash of the server loses are lost with their progress, and added again.
+        // Traces that a crash of PostgreSQL loses are lost with their progress, and added again.
         transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
         self.fence(&transaction).await?;
         let sql = "SELECT next_block, traces_next FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
@@ -63,6 +63,7 @@ pub(crate) async fn fill(context: &LoaderContext, batch: u64) -> Result<(), Load
 
 /// Stores the traces of one partition. A range that a reorganisation changes meanwhile is left for the next call of [`fill`].
 async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
+    // The first block without traces; `range.next` is the block after the stored ones.
     let mut next = range.traced;
     while next < range.next {
         let last = range.next.min(next.saturating_add(batch.max(1))).saturating_sub(1);
@@ -79,7 +80,7 @@ async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) 
                 (context.observer)(LoadEvent::Traced(written));
                 next = next.saturating_add(written);
             }
-            // A reorganisation replaced the blocks meanwhile.
+            // The blocks do not fit those in the index, as after a reorganisation: the next call of `fill` requests them again.
             Err(IndexError::Progress { .. } | IndexError::OtherBranch { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

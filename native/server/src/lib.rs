@@ -4,12 +4,15 @@
 //! | module | contents |
 //! |---|---|
 //! | the root | the server ([`Server`]): connections, checks of requests (`access`, `admission`), responses (`http`, `ws`, `outgoing`) |
-//! | [`service`] | the interface of the engine that answers messages |
-//! | [`keys`], [`bans`] | API keys with their rights and limits; banned addresses |
+//! | [`service`] | the interface by which the server passes messages on to the part of the program that answers them |
+//! | [`keys`], [`bans`] | API keys with their rights and limits; the banned addresses of this process (`ban_list` is the plain list) |
 //! | [`methods`] | the table of methods: those of the core, and those about the server itself |
 //! | [`metrics`] | the counters of a server, and their text for Prometheus |
-//! | [`operator_server`] | serves the few connections of operators, such as monitors |
-//! | [`database_file`] | files of databases |
+//! | [`operator_server`] | serves the few connections of operators: to metrics and probes (`observer`), and to the admin page of a cluster |
+//! | [`database_file`] | opens the files of redb databases |
+//! | [`names`] | splits an option's comma-separated list into lower-case entries |
+//! | `rests` | pauses in reading request bodies while long work occupies all processors |
+//! | `sourcify` | the address of a server with contract sources, which the web page is given |
 
 mod access;
 mod addresses;

@@ -20,10 +20,10 @@ use tokio::time::{Instant, sleep};
 use super::plan::DoctorPlan;
 use super::report::{DialledNode, DoctorStep, PEERS, StepOutcome, StepSubject, Steps};
 
-/// Handshakes after which the search ends early, if one of the nodes has snapshot service.
+/// Handshakes after which the search ends early, if the snapshot service of one of the nodes has answered.
 const ENOUGH_NODES: usize = 8;
 
-/// The search ends early if no node was dialled for this time, once a node with snapshot service was found.
+/// The search ends early if no node was dialled for this time, once the snapshot service of a node has answered.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Most reasons of failed handshakes in the line of the step.
@@ -134,6 +134,7 @@ async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Ve
     let (report, mut visits) = mpsc::unbounded_channel();
     let crawling = crawl(finder, options, |visited| _ = report.send(visited));
     tokio::pin!(crawling);
+    // `has_state`: the snapshot service of a node has answered.
     let (mut nodes, mut connected, mut has_state) = (Vec::new(), 0_usize, false);
     loop {
         tokio::select! {
@@ -166,6 +167,7 @@ fn dialled(place: String, outcome: Result<VisitReport, PeerError>) -> DialledNod
         },
         Ok(visit) => {
             let capabilities = visit.hello.capabilities.iter();
+            // `checkpoint` is the number of the block whose state the node offers; nothing trusts it.
             let snap =
                 visit.snap.map(|snap| json!({ "checkpoint": snap.block, "stateBytes": snap.trie_size }));
             DialledNode {
@@ -194,6 +196,7 @@ fn discovered(finder: &Finder, hosts: &[ResolvedHost<'_>], started: Instant) -> 
     let silent: Vec<String> =
         hosts.iter().filter(|host| !has_answered(host)).map(|host| host.host.to_string()).collect();
     let count = hosts.len().saturating_sub(silent.len());
+    // The network's data names the state servers, so they are in the list even if they never answered.
     let learnt = finder.list().nodes().iter().filter(|known| !known.is_state_server()).count();
     let outcome = if learnt > 0 { StepOutcome::Ok } else { StepOutcome::Failed };
     let seen = format!("{count} of {} boot hosts answered; nodes that answer: {learnt}", hosts.len());
@@ -210,6 +213,7 @@ fn shaken(nodes: &[DialledNode], started: Instant) -> DoctorStep {
         return DoctorStep::skipped(StepSubject::Handshake, PEERS, "no node is known");
     }
     let connected: Vec<&DialledNode> = nodes.iter().filter(|node| node.error.is_none()).collect();
+    // The report counts the nodes that announce snapshot service, also those whose service did not answer.
     let serves = |node: &&&DialledNode| node.capabilities.iter().any(|one| one.starts_with("snap/"));
     let states = connected.iter().filter(serves).count();
     let mut seen = format!(

@@ -3,7 +3,7 @@
 //! Changes are announced over the hot store. Because an announcement can be lost, a front end also asks PostgreSQL for the
 //! changes after the last one that it has read, and the store for the revision of the last change, both twice a second.
 //!
-//! A replica that became the primary may lack the last changes. Its revision is then lower than the one that the front end
+//! A replica of PostgreSQL that became the primary may lack the last changes. Its revision is then lower than the one that the front end
 //! has read, and its next changes could get revisions that the front end has read already. So the front end goes back to
 //! the revision of the database, and asks for all keys again.
 
@@ -49,7 +49,8 @@ pub(super) struct KeyChanges {
     grace: Duration,
     /// The revision of the last change that was read from PostgreSQL.
     known: AtomicI64,
-    /// The last revision of the store that was above `known` although PostgreSQL was read meanwhile, or could not be read.
+    /// The last revision of the store above `known` that needs no further warning: PostgreSQL does not have this revision, or the
+    /// warning was given while PostgreSQL did not answer.
     ahead: AtomicI64,
     /// When PostgreSQL or the store last confirmed that no change was missed.
     checked: Mutex<Instant>,
@@ -153,7 +154,8 @@ impl KeyChanges {
         // has lost nothing cannot return a lower one.
         let newest = known.max(self.cache.newest_revision());
         let read = self.connection.run(async |client| {
-            // Both statements are sent at once, the revision first: a change that is made in between is read twice, not missed.
+            // Both statements are sent at once, the revision first, because the copies that are put into the store below claim to be
+            // right at it. In the other order, a copy could lack a change of the revision at which it claims to be right.
             let client = &*client;
             try_join(rows::revision(client), rows::changes(client, known, MAX_CHANGES)).await
         });
@@ -216,6 +218,7 @@ impl KeyChanges {
                 }
                 Ok(Some(revision)) => {
                     self.note_check();
+                    // Without an answer of PostgreSQL since the last comparison, PostgreSQL may have lost `known` meanwhile.
                     if revision < known && was_read {
                         let _ = key_copies::raise(&self.store, known).await;
                     }
@@ -244,6 +247,8 @@ impl KeyChanges {
             self.cache.invalidate_all();
             self.notify_listeners();
         }
+        // The cached keys may be served further: they were read from the store after the warning, or PostgreSQL does not have the
+        // revision.
         self.note_check();
     }
 }

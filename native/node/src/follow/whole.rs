@@ -1,9 +1,10 @@
 //! Builds whole blocks from an upstream's JSON: header, transactions and uncles, with further requests for parts that the JSON
-//! omits.
+//! omits. Only hashes of headers are checked here. Whether the transactions and uncles are those that the header commits to is left to
+//! the caller.
 
 use rootlight::consensus::{MAX_UNCLES, Network};
 use rootlight::light::UpstreamRequest;
-use rootlight::light::prove::{quantity as quantity_of, raw_header};
+use rootlight::light::prove::{quantity as parse_quantity, raw_header};
 use rootlight::types::json::{JsonBlock, block_from_json, block_with_header, header_from_json};
 use rootlight::types::{B256, Block, BlockBody, Header, SealedHeader, U256};
 use rootlight_upstream::{Upstream, UpstreamError, UpstreamResult, call, quantity};
@@ -28,7 +29,8 @@ pub async fn fetch_header(
     Ok(Some((header, block.total_difficulty)))
 }
 
-/// Fetches a block by its hash; `None` if the upstream has no such block.
+/// Fetches a block by its hash; `None` if the upstream has no such block. The header has this hash; transactions and uncles are not
+/// checked against the header yet.
 ///
 /// # Errors
 /// The upstream returned no result, or something else than this block.
@@ -43,7 +45,7 @@ pub async fn fetch_block(
     }
 }
 
-/// The block that the upstream sent for this hash.
+/// The block that the upstream sent for this hash; checked as in [`fetch_block`].
 pub(super) async fn block_of(
     upstream: &dyn Upstream,
     network: &Network,
@@ -66,7 +68,8 @@ async fn block_text(
     let request = call("eth_getBlockByHash", json!([hash.to_string(), full]));
     match upstream.request(vec![request]).await.into_iter().next() {
         Some(Ok(text)) => Ok(Some(text).filter(|text| text.get() != "null")),
-        // A recording has only the blocks that were requested while it was made.
+        // A recording has only the blocks that were requested while it was made. `None` is not reached: an upstream returns a result
+        // for each request.
         Some(Err(UpstreamError::NotRecorded(_))) | None => Ok(None),
         Some(Err(error)) => Err(FetchError::UpstreamByHash { hash, error }),
     }
@@ -87,7 +90,8 @@ async fn header_of(
     }
 }
 
-/// Completes a block with its uncles' headers.
+/// Completes a block with its uncles' headers. Each uncle has the hash that the block's JSON states; the list is not checked against the
+/// header yet.
 pub(super) async fn whole_block(
     upstream: &dyn Upstream,
     network: &Network,
@@ -100,8 +104,8 @@ pub(super) async fn whole_block(
     Ok(Block { header: header.into_header(), body: BlockBody { transactions }, uncles })
 }
 
-/// Builds the header from the block's JSON, with the hash it must have if that is known. If the JSON omits
-/// header fields, the raw header is fetched with `raw`.
+/// Builds the header from the block's JSON, with the hash it must have if that is known. If the JSON omits header fields, the raw header
+/// is fetched with `raw`; its hash is not compared with `hash`, which is left to the caller.
 pub(super) async fn whole_header(
     upstream: &dyn Upstream,
     network: &Network,
@@ -140,8 +144,9 @@ async fn uncles(
         return Ok(Vec::new());
     }
     let mut uncles = Vec::new();
-    for (answer, hash) in upstream.request(calls).await.into_iter().zip(hashes) {
-        let text = text_of(number, answer)?;
+    // An upstream returns a result for each request, so there are as many results as hashes.
+    for (result, hash) in upstream.request(calls).await.into_iter().zip(hashes) {
+        let text = text_of(number, result)?;
         let uncle = header_from_json(text.get(), Some(*hash), &|number| network.header_shape(number));
         uncles.push(uncle.map_err(|error| FetchError::Block { number, error })?.into_header());
     }
@@ -149,8 +154,8 @@ async fn uncles(
 }
 
 /// The JSON of a response to a request for the block of this number.
-pub(super) fn text_of(number: u64, answer: UpstreamResult) -> Result<Box<RawValue>, FetchError> {
-    answer.map_err(|error| FetchError::Upstream { number, error })
+pub(super) fn text_of(number: u64, result: UpstreamResult) -> Result<Box<RawValue>, FetchError> {
+    result.map_err(|error| FetchError::Upstream { number, error })
 }
 
 /// The number that a block states, for error messages; 0 if it states none.
@@ -160,5 +165,5 @@ fn number_in(text: &RawValue) -> u64 {
         number: Box<RawValue>,
     }
     let stated = serde_json::from_str::<Numbered>(text.get()).ok();
-    stated.and_then(|block| quantity_of(&block.number)).unwrap_or_default()
+    stated.and_then(|block| parse_quantity(&block.number)).unwrap_or_default()
 }

@@ -42,7 +42,7 @@ pub(super) struct ForkStore {
     database: Database,
     path: PathBuf,
     /// Whether values are accepted that no upstream proved.
-    is_unproven: bool,
+    accepts_unproven: bool,
     /// Size in bytes from which on nothing more is stored.
     most_bytes: u64,
 }
@@ -69,8 +69,8 @@ impl ForkStore {
             .and_then(|()| database_file::create(&path).map_err(|error| database_file::words(&error.into())));
         match opened {
             Ok(database) => {
-                let is_unproven = unproven != UnprovenPolicy::Refuse;
-                Some(Self { database, path, is_unproven, most_bytes })
+                let accepts_unproven = unproven != UnprovenPolicy::Refuse;
+                Some(Self { database, path, accepts_unproven, most_bytes })
             }
             Err(error) => {
                 info!(
@@ -107,17 +107,18 @@ impl ForkStore {
         if let Some(nodes) = table(read.open_table(NODES))? {
             for entry in nodes.iter().map_err(text)? {
                 let bytes = Bytes::copy_from_slice(entry.map_err(text)?.1.value());
-                // The state computes the node's hash, so no other node refers to a damaged one.
+                // The state computes the node's hash, so a damaged node gets a hash to which no node refers.
                 state.add_node(bytes);
             }
         }
-        if let Some(values) = table(read.open_table(VALUES))?.filter(|_| self.is_unproven) {
+        if let Some(values) = table(read.open_table(VALUES))?.filter(|_| self.accepts_unproven) {
             for entry in values.iter().map_err(text)? {
                 let (key, value) = entry.map_err(text)?;
                 let value = value.value().split_first().filter(|(is_there, _)| **is_there == 1);
                 state.add_value(key.value(), value.map(|(_, value)| Bytes::copy_from_slice(value)));
             }
         }
+        // Without a table that can be read, the headers are fetched again.
         self.read_headers(state, read.open_table(HEADERS).ok())
     }
 

@@ -1,4 +1,4 @@
-//! In the engine's process: the pipe to the program that started it, and the script that the program has sent.
+//! In the process of the script engine: the pipe to the program that started it, and the script that the program has sent.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ pub(super) struct StartedScript {
     pub(super) source: String,
     /// The options of the script, in JSON.
     pub(super) config: String,
-    /// The time limit of all scripts of its message, for errors.
+    /// The time limit of all scripts of one JSON-RPC message, which the error about this limit states.
     pub(super) limit: Duration,
     /// When the rest of that time is over.
     pub(super) end: Instant,
 }
 
-/// The pipe to the program that started the engine.
+/// The pipe to the program that started the script engine.
 pub(super) struct ProgramPipe {
     input: Box<dyn Read>,
     output: Box<dyn Write>,

@@ -55,10 +55,11 @@ struct KeyList {
     next: Option<String>,
 }
 
-/// Makes a key with this name and these limits.
+/// Makes a key; `change` sets its name and limits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
+    /// [`Object`] refuses a JSON array, which a derived parser would read as the members in their order.
     change: Object<KeyChange>,
 }
 
@@ -69,7 +70,7 @@ struct Created {
     key: String,
 }
 
-/// Changes the name or limits of a key.
+/// Changes the limits of a key, or its name, which [`KeyChange`] contains too.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limit {
@@ -125,7 +126,7 @@ pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminS
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
-/// Reads the JSON object of a body.
+/// Reads the JSON object of a body; [`Object`] refuses an array.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, AdminError> {
     let Object(read) = serde_json::from_slice(body).map_err(|error| AdminError::body(&error))?;
     Ok(read)
