@@ -1,4 +1,4 @@
-// JSON-RPC exchanges with an upstream over HTTP. This file moves bytes; the module verifies them.
+// JSON-RPC exchanges with an upstream over HTTP. This file moves bytes; the WebAssembly module verifies them.
 import { checkMembers } from './message.js';
 
 /** Time limit of one exchange, in milliseconds. A batch of blocks from a slow node takes seconds. */
@@ -45,7 +45,7 @@ export function httpTransport(given, options = {}) {
       headers: { ...authorization, ...headers, 'content-type': 'application/json' },
       body,
       signal: AbortSignal.timeout(timeout),
-      // The node gets nothing of the page: no cookies, no address, no redirect to another host.
+      // The node gets no cookies and no URL of the page, only its origin, which fetch sends. Redirects to other hosts are errors.
       cache: 'no-store',
       credentials: 'omit',
       redirect: 'error',

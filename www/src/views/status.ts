@@ -21,13 +21,13 @@ const CHECKS_PER_NETWORK = 4;
 export interface StatusView {
   /** Shows the progress of the first synchronization. */
   progress(progress: SyncProgress): void;
-  /** Resolves when the first proven answer is shown. */
+  /** Resolves when the data of the newest block is shown, or could not be fetched; a check every few seconds fetches it again. */
   ready(session: Session): Promise<void>;
 }
 
-/** The actions of the page's buttons about the source. */
+/** How the status line makes the page change its source. */
 export interface Change {
-  /** Starts a practice chain in this tab. */
+  /** The action of the button that starts a practice chain in this tab. */
   readonly practise: () => void;
   /** Called when the upstream serves another network than before. */
   readonly moved: () => void;
@@ -53,7 +53,7 @@ function restsOn(verification: Verification | null, isMined: boolean): string {
   const began = verification?.began;
   if (!began) return 'the start of the chain';
   if (began.kind === 'checkpoint' || began.kind === 'upstream') return began.number === 0 ? 'block 0, which is trusted' : `block ${grouped(began.number)}, which is trusted`;
-  return isMined ? 'two days of headers that Bitcoin miners worked on' : 'the work of recent headers';
+  return isMined ? 'recent headers that Bitcoin miners worked on' : 'the work of recent headers';
 }
 
 /**
@@ -91,7 +91,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   const title = el('summary', {}, 'The node, as this page sees it');
   const below = el('div', { class: 'below' });
   fill(root, strip, bar, note, below);
-  // No progress is shown too: a node may be down, or send headers that prove nothing.
+  // A lack of progress is shown as well: a node may be down, or send headers that prove nothing.
   const waiting = setTimeout(() => {
     note.textContent = `Still no proven header from ${source.name}: it does not answer, or what it sends proves nothing.`;
   }, SILENCE_TIMEOUT);
