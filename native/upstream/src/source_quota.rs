@@ -118,7 +118,7 @@ impl SourceQuota {
     }
 
     /// The quota of all served peers of one address, which can take this many bytes. These have a budget of their own. It is
-    /// for received messages: of at most [`LEFT_BY_CALLERS`] bytes none are left for callers and for [`Self::work`].
+    /// for received messages: of at most `LEFT_BY_CALLERS` bytes none are left for callers and for `Self::work`.
     pub fn of_served_address(limits: &Limits, bytes: usize) -> Self {
         Self::new(limits, (bytes, 0), None, limits.served_peers())
     }
