@@ -1,6 +1,6 @@
 //! The index of a service on many machines: blocks, transactions, receipts, logs and traces of a Rootstock network in PostgreSQL.
 //!
-//! One process loads the index (`rootlight index`): [`Loader`] takes blocks from a [`BlockSource`] and gives them to a [`Writer`],
+//! The process `rootlight index` loads the index: [`Loader`] takes blocks from a [`BlockSource`] and gives them to a [`Writer`],
 //! which stores each batch in one transaction with its progress. Any number of processes read the index ([`IndexReader`]).
 //!
 //! Every stored body and its receipts were checked against the block's header ([`MatchedBlock`]); whether the header

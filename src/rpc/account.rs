@@ -53,7 +53,7 @@ struct AccountInfo {
     code: Data,
 }
 
-/// The address and the block that the parameters name.
+/// Reads the account's address (first parameter) and the header of the block (second parameter).
 fn account_and_block(view: &dyn View, params: Params<'_>) -> Result<(Address, BlockHeader), Failure> {
     Ok((params.address(0)?, require(view, &params.block(1)?)?))
 }

@@ -115,7 +115,7 @@ fn setup(args: &IndexArgs) -> Setup {
         partition_blocks: args.partition_blocks,
         first_block: args.first_block,
         wait: args.wait,
-        // One connection for each job, and some more for the newest blocks and for retention.
+        // Each job has a connection of its own; four more serve the newest blocks and retention.
         connections: usize::from(args.jobs).saturating_add(4),
         name: format!("{host}, process {}", std::process::id()),
     }

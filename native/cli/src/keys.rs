@@ -250,7 +250,7 @@ fn send_command(path: &Path, command: &Command) -> Result<CommandReply, KeyError
     reply
 }
 
-/// One try of [`send_command`].
+/// Runs a command as [`send_command`] does, without a second try.
 fn send_command_once(path: &Path, command: &Command) -> Result<CommandReply, KeyError> {
     match KeyDatabase::open(path) {
         Ok(database) => command.run(&database),

@@ -35,8 +35,8 @@ const BLOCKS_AT_ONCE: usize = 16;
 /// The inputs of a fetch of blocks.
 pub(super) struct Blocks<'a> {
     pub(super) state: &'a ForkState,
-    /// Heights of the blocks whose contents the present message reads, as many as [`Wanted::count_contents`] allows. Contents of
-    /// other blocks are dropped first when too many are stored.
+    /// Heights of the blocks whose contents the present message reads; [`Wanted::count_contents`] limits their number. When too many
+    /// contents are stored, those of other blocks are dropped first.
     pub(super) in_use: &'a BTreeSet<u64>,
     pub(super) cache: HostCache<'a>,
 }

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &BalanceArgs, is_silent: bool) -> Result<(), CommandErro
     outcome
 }
 
-/// One run of the command.
+/// The state of one run of `rootlight balance`.
 struct BalanceRun<'a> {
     args: &'a BalanceArgs,
     network: Network,

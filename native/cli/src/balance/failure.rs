@@ -106,7 +106,7 @@ impl FailedRun {
         lines
     }
 
-    /// What the user can do, by how far the run came.
+    /// The steps that the user can take next, chosen by the stage at which the run failed.
     fn advice(&self) -> &'static [&'static str] {
         if self.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(MIN_BITCOIN_PREFIX)) {
             return &[

@@ -40,8 +40,8 @@ pub(super) struct Prover<'a> {
     pub(super) finds_nodes: bool,
     /// Whether Bitcoin must support the chain.
     pub(super) demands_bitcoin: bool,
-    /// Whether the flags demand blocks above the one that is asked about: of this chain (`--min-depth`), or Bitcoin blocks
-    /// that commit to it (`--min-bitcoin` above 0).
+    /// Whether the flags demand blocks above the block of the question: Rootstock blocks (`--min-depth`), or Bitcoin blocks that
+    /// commit to the question's block or to later ones (`--min-bitcoin` above 0).
     pub(super) demands_age: bool,
     /// Why the latest question was not answered.
     pub(super) refusal: Mutex<Option<String>>,

@@ -65,7 +65,7 @@ pub enum StepOutcome {
     Skipped,
 }
 
-/// One step of a check, with its outcome.
+/// A step of `rootlight doctor`, with its outcome.
 #[derive(Debug, Clone, Serialize)]
 pub struct DoctorStep {
     /// The subject of the step.

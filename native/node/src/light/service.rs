@@ -49,7 +49,7 @@ use crate::store::ChainStoreError;
 /// Brief runs at the same time, per processor.
 const BRIEF_RUNS: usize = 4;
 
-/// Bytes of proven blocks and state of one message that need no reservation; a few look-ups take no more.
+/// The bytes of proven blocks and state that one message may hold without a reservation. A message with a few look-ups holds no more.
 const SMALL_FACTS: usize = 64 * 1024;
 
 /// Interval between checks whether the head is reached.
